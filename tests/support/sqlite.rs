@@ -14,18 +14,18 @@ use tempfile::TempDir;
 
 /// Makes database files in a folder.
 #[derive(Debug)]
-pub struct SqliteHarness {
+pub(crate) struct SqliteHarness {
     folder: PathBuf,
 }
 
 impl SqliteHarness {
     /// On the disk that the build uses: with real fsyncs.
-    pub fn on_disk() -> Self {
+    pub(crate) fn on_disk() -> Self {
         Self { folder: env!("CARGO_TARGET_TMPDIR").into() }
     }
 
     /// In memory where the machine has a folder for it: the same store, without waiting for a disk.
-    pub fn in_memory() -> Self {
+    pub(crate) fn in_memory() -> Self {
         let shm = Path::new("/dev/shm");
         if shm.is_dir() { Self { folder: shm.into() } } else { Self::on_disk() }
     }
@@ -36,7 +36,8 @@ impl Harness for SqliteHarness {
 
     async fn fresh(&self) -> SqliteDatabase {
         let folder = TempDir::with_prefix_in("leasehold-", &self.folder).expect("a folder for the database");
-        let database = SqliteDatabase { path: folder.path().join("reports.db"), _folder: folder, stores: Arc::default() };
+        let database =
+            SqliteDatabase { path: folder.path().join("reports.db"), _folder: folder, stores: Arc::default() };
         SqliteStore::open(&database.path).await.expect("a new database");
         database.raw().execute_batch("CREATE TABLE Notes (Note INTEGER NOT NULL)").expect("a table of the user's");
         database
@@ -45,7 +46,7 @@ impl Harness for SqliteHarness {
 
 /// One database file.
 #[derive(Debug)]
-pub struct SqliteDatabase {
+pub(crate) struct SqliteDatabase {
     path: PathBuf,
     _folder: TempDir,
     /// Every store that was connected, to see who waits for the lock.
@@ -138,7 +139,7 @@ impl Database for SqliteDatabase {
                 )
                 .expect("a change under the lock");
         }
-        SqliteBlocker { connection, then, stores: self.stores.clone() }
+        SqliteBlocker { connection: Mutex::new(connection), then, stores: self.stores.clone() }
     }
 
     /// There is one write lock for the whole file.
@@ -160,8 +161,9 @@ impl Database for SqliteDatabase {
 
 /// Somebody else with the write lock.
 #[derive(Debug)]
-pub struct SqliteBlocker {
-    connection: Connection,
+pub(crate) struct SqliteBlocker {
+    /// In a lock because the suite shares the blocker between threads while it waits.
+    connection: Mutex<Connection>,
     then: BlockerEnd,
     stores: Arc<Mutex<Vec<SqliteStore>>>,
 }
@@ -182,6 +184,6 @@ impl Blocker for SqliteBlocker {
 
     async fn release(self) {
         let end = if self.then == BlockerEnd::RollBack { "ROLLBACK" } else { "COMMIT" };
-        self.connection.execute_batch(end).expect("the blocker lets go");
+        self.connection.into_inner().expect("no panic").execute_batch(end).expect("the blocker lets go");
     }
 }
