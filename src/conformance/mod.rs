@@ -27,8 +27,12 @@ mod suite;
 #[allow(dead_code)]
 mod worker;
 
+mod acquisition;
+mod ending;
 mod handover;
 mod overlap;
+mod publication;
+mod renewal;
 mod waiting;
 
 pub use harness::{Blocker, BlockerEnd, Database, Harness, RawRow};
@@ -39,5 +43,16 @@ use suite::Case;
 
 /// Every case of the suite, in the order in which it runs.
 fn all_cases<D: Database>() -> Vec<Case<D>> {
-    [handover::cases(), overlap::cases(), waiting::cases()].into_iter().flatten().collect()
+    [
+        handover::cases(),
+        overlap::cases(),
+        waiting::cases(),
+        acquisition::cases(),
+        renewal::cases(),
+        publication::cases(),
+        ending::cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
