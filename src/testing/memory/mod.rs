@@ -159,6 +159,22 @@ impl MemoryStore {
         Ok(read(&tables, self.shared.clock.now(), &self.shared.clock))
     }
 
+    /// A mutant: what a driver does whose timed-out statement goes on in the server.
+    async fn renew_now_or_later(&self, fence: Fence, ttl: Duration, budget: Budget) -> Result<RenewAnswer, StoreError> {
+        not_spent(budget)?;
+        let store = self.clone();
+        let mut renewal = Box::pin(async move {
+            store.locked(fence.report, without_end(), Early::default(), |row| row.renew(fence, ttl)).await
+        });
+        match tokio::time::timeout(budget.remaining(), &mut renewal).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                tokio::spawn(renewal);
+                Err(StoreError::unavailable("the row's lock was not had within the budget"))
+            }
+        }
+    }
+
     /// Renews one of a batch. A row that is locked is skipped or waited for, as engines do.
     async fn renew_one_of_many(&self, fence: Fence, ttl: Duration, budget: Budget) -> Result<BatchRenewal, StoreError> {
         let lock = self.shared.locks.of(fence.report);
@@ -171,6 +187,11 @@ impl MemoryStore {
         let renew = |row: &mut Locked<'_>| BatchRenewal::Answered(row.renew(fence, ttl));
         Ok(self.with_row(fence.report, before, renew))
     }
+}
+
+/// The budget of a mutant that minds none.
+fn without_end() -> Budget {
+    Budget::within(Duration::from_secs(3_600))
 }
 
 /// The mutants that make an operation read something before it has the lock.
@@ -206,7 +227,7 @@ impl Store for MemoryStore {
     async fn provision(&self, report: ReportId, budget: Budget) -> Result<ProvisionAnswer, StoreError> {
         not_spent(budget)?;
         let mut tables = unpoisoned(&self.shared.tables);
-        if tables.rows.contains_key(&report) {
+        if tables.rows.contains_key(&report) && !self.shared.mutants.has(Mutant::ProvisionResets) {
             return Ok(ProvisionAnswer::Existed);
         }
         let first = self.shared.mutants.has(Mutant::ProvisionInFirstEpoch);
@@ -221,12 +242,16 @@ impl Store for MemoryStore {
             return Err(out_of_range("takeover delay", request.takeover_delay, &(Duration::ZERO..=MAX_TAKEOVER_DELAY)));
         }
         let early = Early::clock(Mutant::AcquireReadsClockBeforeLock);
+        let budget = if self.shared.mutants.has(Mutant::AcquireIgnoresBudget) { without_end() } else { budget };
         self.locked(request.report, budget, early, |row| row.acquire(request)).await?
     }
 
     async fn renew(&self, fence: Fence, ttl: Duration, budget: Budget) -> Result<RenewAnswer, StoreError> {
         valid_ttl(ttl)?;
         let early = Early::clock(Mutant::RenewReadsClockBeforeLock);
+        if self.shared.mutants.has(Mutant::RenewAppliedAfterBudget) {
+            return self.renew_now_or_later(fence, ttl, budget).await;
+        }
         self.locked(fence.report, budget, early, |row| row.renew(fence, ttl)).await
     }
 
@@ -242,9 +267,18 @@ impl Store for MemoryStore {
             return Err(StoreError::invalid(message));
         }
         not_spent(budget)?;
+        let has = |mutant| self.shared.mutants.has(mutant);
+        let before = has(Mutant::RenewManyUndoneByOneRefusal).then(|| unpoisoned(&self.shared.tables).clone());
         let mut answers = Vec::with_capacity(fences.len());
         for fence in fences {
             answers.push(self.renew_one_of_many(fence, ttl, budget).await?);
+        }
+        let refused = |answer: &_| matches!(answer, BatchRenewal::Answered(RenewAnswer::Refused(_)));
+        if let Some(before) = before.filter(|_| answers.iter().any(refused)) {
+            *unpoisoned(&self.shared.tables) = before;
+        }
+        if has(Mutant::RenewManyAnswersReversed) {
+            answers.reverse();
         }
         Ok(answers)
     }
@@ -278,6 +312,7 @@ impl Store for MemoryStore {
         newer_than: Option<Version>,
         budget: Budget,
     ) -> Result<ReadAnswer, StoreError> {
+        let newer_than = newer_than.filter(|_| !self.shared.mutants.has(Mutant::ReadIgnoresVersion));
         self.snapshot(budget, |tables, _, clock| {
             let Some(row) = tables.rows.get(&report) else { return ReadAnswer::Missing };
             match (row.visible(clock), &row.payload) {
@@ -349,7 +384,8 @@ impl Store for MemoryStore {
         let keeps_leases = self.shared.mutants.has(Mutant::EpochKeepsLeases);
         let mut tables = unpoisoned(&self.shared.tables);
         let from = tables.epoch;
-        if to <= from {
+        let accepts_current = self.shared.mutants.has(Mutant::EpochAcceptsCurrent);
+        if to < from || (to == from && !accepts_current) {
             return Ok(EpochAnswer::NotAbove { current: from });
         }
         tables.epoch = to;
