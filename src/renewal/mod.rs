@@ -1,0 +1,8 @@
+//! Renewing: when ([`machine`]), for one lease ([`task`]), and for many at once ([`batch`]).
+
+mod batch;
+mod machine;
+mod task;
+
+pub(crate) use batch::Batcher;
+pub(crate) use task::{Renewal, machine_of};
