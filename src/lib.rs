@@ -16,6 +16,8 @@ mod state;
 pub mod store;
 mod supervise;
 mod supervisor;
+#[cfg(feature = "test-util")]
+pub mod testing;
 
 pub use clock::{BootClock, Clock, Moment};
 pub use error::{StoreError, StoreErrorKind};
