@@ -23,8 +23,9 @@ pub(crate) struct Renewal(AbortHandle);
 impl Renewal {
     /// Starts to renew a lease whose latest confirmed request was sent at `sent_at` and left this much remaining.
     pub(crate) fn start(works: &Arc<Works>, state: &Arc<LeaseState>, machine: Machine) -> Self {
-        let task = renew(Arc::clone(works), Arc::clone(state), machine);
-        Self(works.detach(task))
+        // Made here and not in the task: a runtime that is shut down drops tasks that it never polled.
+        let death = DeathWatch { state: Arc::clone(state), fence: state.fence(), armed: true };
+        Self(works.detach(renew(Arc::clone(works), machine, death)))
     }
 
     /// Ends it without ending the lease, which goes on under another fence.
@@ -38,9 +39,8 @@ pub(crate) fn machine_of(works: &Works, sent_at: Moment, remaining: std::time::D
     Machine::new(Pace::from(&works.policy), sent_at, sent_at, remaining, fastrand::f64())
 }
 
-async fn renew(works: Arc<Works>, state: Arc<LeaseState>, mut machine: Machine) {
-    let fence = state.fence();
-    let mut death = DeathWatch { state: &state, fence, armed: true };
+async fn renew(works: Arc<Works>, mut machine: Machine, mut death: DeathWatch) {
+    let (state, fence) = (Arc::clone(&death.state), death.fence);
     let mut in_flight: Option<oneshot::Receiver<Reply>> = None;
     while !state.is_over() {
         let now = state.now();
@@ -105,13 +105,13 @@ fn apply(state: &LeaseState, fence: Fence, machine: &mut Machine, reply: Option<
 }
 
 /// Ends the lease when the renewal task does without having ended it: by a panic, or with its runtime.
-struct DeathWatch<'a> {
-    state: &'a LeaseState,
+struct DeathWatch {
+    state: Arc<LeaseState>,
     fence: Fence,
     armed: bool,
 }
 
-impl Drop for DeathWatch<'_> {
+impl Drop for DeathWatch {
     fn drop(&mut self) {
         // A lease that advanced is renewed by another task, under another fence.
         if self.armed && self.state.fence() == self.fence {
