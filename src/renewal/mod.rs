@@ -2,6 +2,8 @@
 
 mod batch;
 mod machine;
+#[cfg(test)]
+mod machine_laws;
 mod task;
 
 pub(crate) use batch::Batcher;
