@@ -54,7 +54,7 @@ pub(crate) enum Failure {
     /// There is nothing to read.
     Unpublished { name: String, to_build: String },
     /// What is published is no inventory, or one of another version of this program.
-    Foreign { source: serde_json::Error, to_read: String },
+    Foreign { why: String, to_read: String },
     /// The library has learned to answer what this program does not know.
     Unexpected(String),
 }
@@ -130,9 +130,9 @@ impl fmt::Display for Failure {
             Self::Unpublished { name, to_build } => {
                 write!(f, "Nothing is published yet as {name:?}.\nTo build and publish it: {to_build}")
             }
-            Self::Foreign { source, to_read } => write!(
+            Self::Foreign { why, to_read } => write!(
                 f,
-                "What is published is not an inventory that this version reads ({source}).\nTo see it as it is: {to_read} --json"
+                "What is published is not an inventory that this version reads ({why}).\nTo see it as it is: {to_read} --json"
             ),
             Self::Unexpected(answer) => write!(f, "The library answered what this program does not know: {answer}"),
         }

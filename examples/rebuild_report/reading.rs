@@ -9,6 +9,7 @@ use leasehold::store::{Budget, Store};
 
 use crate::arguments::Arguments;
 use crate::failure::Failure;
+use crate::inventory::{self, Inventory};
 use crate::{command, rendering};
 
 /// How long the database may take.
@@ -29,10 +30,12 @@ pub(crate) async fn read(arguments: &Arguments) -> Result<String, Failure> {
     if arguments.json {
         return Ok(payload + "\n");
     }
-    match serde_json::from_str(&payload) {
-        Ok(inventory) => Ok(rendering::inventory(&inventory, &visible)),
-        Err(source) => Err(Failure::Foreign { source, to_read: command::to_read(arguments) }),
+    let foreign = |why| Failure::Foreign { why, to_read: command::to_read(arguments) };
+    let inventory: Inventory = serde_json::from_str(&payload).map_err(|error| foreign(error.to_string()))?;
+    if inventory.format != inventory::FORMAT {
+        return Err(foreign(format!("it has format {}, not {}", inventory.format, inventory::FORMAT)));
     }
+    Ok(rendering::inventory(&inventory, &visible))
 }
 
 async fn ask(arguments: &Arguments, report: ReportId) -> Result<ReadAnswer, Failure> {

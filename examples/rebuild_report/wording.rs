@@ -4,10 +4,11 @@ use std::time::{Duration, SystemTime};
 
 /// A duration without more digits than anybody wants.
 pub(crate) fn duration(duration: Duration) -> String {
-    let unit = if duration < Duration::from_secs(10) { Duration::from_millis(1) } else { Duration::from_secs(1) };
-    let rounded = duration.as_nanos() / unit.as_nanos();
-    let rounded = unit.saturating_mul(u32::try_from(rounded).unwrap_or(u32::MAX));
-    humantime::format_duration(rounded).to_string()
+    match duration.as_secs() {
+        0 => format!("{}ms", duration.as_millis()),
+        1..60 => format!("{:.1}s", duration.as_secs_f64()).replace(".0s", "s"),
+        seconds => humantime::format_duration(Duration::from_secs(seconds)).to_string(),
+    }
 }
 
 /// A point in time, and how long ago that was by this machine's clock.
