@@ -18,7 +18,7 @@ pub(crate) enum Failure {
     /// Somebody else holds the lease.
     Busy(Busy),
     /// The lease was lost, and with it the build; and what the database says about the report now, if it could be asked.
-    Lost { loss: Loss, now: Option<ReportStatus> },
+    Lost { loss: Loss, now: Option<Box<ReportStatus>> },
     /// The database refused the publication, because the lease is over.
     Refused(Refusal),
     /// The user ended it before there was a lease.
@@ -88,7 +88,7 @@ impl fmt::Display for Failure {
             Self::Busy(busy) => {
                 write!(f, "{}\nNothing was built. To wait for it, add --wait.", held(busy))
             }
-            Self::Lost { loss, now } => lost(f, loss, now.as_ref()),
+            Self::Lost { loss, now } => lost(f, loss, now.as_deref()),
             Self::Refused(refusal) => {
                 write!(f, "The lease was lost: {refusal}.\nThe database refused the report, and nothing was published.")
             }

@@ -166,7 +166,7 @@ impl Job<'_> {
     /// The lease was lost. Dropping its guard also releases it in the database, should that not have noticed.
     async fn lost(&self, guard: LeaseGuard, loss: Loss) -> Failure {
         drop(guard);
-        let now = self.supervisor.inspect(self.report).await.ok().flatten();
+        let now = self.supervisor.inspect(self.report).await.ok().flatten().map(Box::new);
         Failure::Lost { loss, now }
     }
 

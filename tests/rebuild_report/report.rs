@@ -147,7 +147,7 @@ fn unreadable_files_are_listed_and_the_rest_is_published() {
 
     let scene = Scene::with_a_file().file("secret.txt", "secret").file("closed/file", "");
     for path in ["secret.txt", "closed"] {
-        fs::set_permissions(scene.tree().join(path), fs::Permissions::from_mode(0)).expect("permissions are taken");
+        fs::set_permissions(scene.tree().join(path), fs::Permissions::from_mode(0o000)).expect("permissions are taken");
     }
     let built = scene.run::<&str>([]);
     // Or else the folder of the test could not be cleared away.

@@ -59,7 +59,8 @@ fn find(
             Err(error) => {
                 let path = path_of(&error).unwrap_or(folder);
                 let name = path.strip_prefix(folder).unwrap_or(path);
-                let why = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
+                // The error itself would name the path once more.
+                let why = error.io_error().map_or_else(|| error.to_string(), |error| error.kind().to_string());
                 tally.add_unreadable(name, why)?;
             }
         }
