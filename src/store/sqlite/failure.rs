@@ -105,11 +105,9 @@ fn not_applied(error: rusqlite::Error, path: &Path) -> StoreError {
             "there is no room to write to {file}; the transaction was rolled back and nothing is half-written: make room on \
              the disk (or raise max_page_count), then send the request again ({detail})"
         )),
+        Some(ErrorCode::CannotOpen) => no_files(path, &detail),
+        Some(ErrorCode::ReadOnly) if is_folder(&error) => no_files(path, &detail),
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => read_only(path, &detail),
-        Some(ErrorCode::CannotOpen) => StoreError::rejected(format!(
-            "{file} cannot be opened, or its -wal and -shm files beside it cannot be made: let this user read and write the \
-             file and its folder ({detail})"
-        )),
         Some(ErrorCode::NotADatabase) => StoreError::rejected(format!(
             "{file} is not an SQLite database (or is encrypted): give the path of a database, or of a file that does not exist \
              yet ({detail})"
@@ -146,6 +144,22 @@ pub(super) fn read_only(path: &Path, detail: &str) -> StoreError {
          read-only ({detail})",
         path.display()
     ))
+}
+
+/// The file, or one of those that SQLite makes beside it, cannot be opened.
+fn no_files(path: &Path, detail: &str) -> StoreError {
+    StoreError::rejected(format!(
+        "{} cannot be opened, or its -wal and -shm files beside it cannot be made: let this user read and write the file and \
+         its folder ({detail})",
+        path.display()
+    ))
+}
+
+/// It is the folder that is read-only, not the file.
+fn is_folder(error: &rusqlite::Error) -> bool {
+    use rusqlite::ffi::{SQLITE_READONLY_CANTINIT, SQLITE_READONLY_DIRECTORY};
+    let codes = [SQLITE_READONLY_CANTINIT, SQLITE_READONLY_DIRECTORY];
+    error.sqlite_extended_error_code().is_some_and(|code| codes.contains(&code))
 }
 
 /// `SQLITE_IOERR_SHMOPEN`, `_SHMSIZE`, `_SHMLOCK`, `_SHMMAP`.

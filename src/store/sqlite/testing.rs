@@ -13,6 +13,7 @@ use crate::store::Budget;
 #[derive(Debug, Clone)]
 pub struct ManualClock {
     now: Arc<Mutex<Now>>,
+    tick: Arc<Mutex<Duration>>,
 }
 
 impl ManualClock {
@@ -20,7 +21,10 @@ impl ManualClock {
     #[must_use]
     pub fn new(boot: &str, since_boot: Duration) -> Self {
         let utc = SystemTime::UNIX_EPOCH + Duration::from_secs(1_750_000_000);
-        Self { now: Arc::new(Mutex::new(Now { boot: boot.into(), nanos: nanos(since_boot), utc })) }
+        Self {
+            now: Arc::new(Mutex::new(Now { boot: boot.into(), nanos: nanos(since_boot), utc })),
+            tick: Arc::default(),
+        }
     }
 
     /// Goes on, and the time for people with it.
@@ -37,6 +41,11 @@ impl ManualClock {
         now.utc -= by;
     }
 
+    /// From now on goes on by itself, that far after each reading.
+    pub fn tick(&self, by: Duration) {
+        *self.tick.lock().unwrap_or_else(PoisonError::into_inner) = by;
+    }
+
     /// Steps the time for people only, as setting the wall clock does.
     pub fn set_wall_clock(&self, utc: SystemTime) {
         self.now.lock().unwrap_or_else(PoisonError::into_inner).utc = utc;
@@ -50,7 +59,9 @@ impl ManualClock {
     }
 
     pub(super) fn now(&self) -> Now {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let now = self.now.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.advance(*self.tick.lock().unwrap_or_else(PoisonError::into_inner));
+        now
     }
 }
 

@@ -192,17 +192,15 @@ fn publish(
 
 fn run(tx: &Tx<'_>, statements: &[Statement]) -> Result<(), Failure> {
     for (position, statement) in statements.iter().enumerate() {
-        let result = run_one(tx, statement);
-        if tx.connection.is_autocommit() {
-            // `INSERT OR ROLLBACK`, or a trigger's RAISE(ROLLBACK, …).
-            return Err(refused(position, "it rolled the whole transaction back").into());
-        }
-        match result.map_err(Failure::from) {
+        match run_one(tx, statement).map_err(Failure::from) {
             Err(Failure::Sql(error)) if is_the_statements_own(&error) => {
                 let refused = refused(position, &said(&error));
                 return Err(sourced(refused, error).into());
             }
             result => result?,
+        }
+        if tx.connection.is_autocommit() {
+            return Err(refused(position, "it rolled the whole transaction back").into());
         }
     }
     Ok(())
