@@ -215,8 +215,11 @@ impl Works {
     }
 
     /// Waits, on a lane: needs no runtime where it is awaited.
+    ///
+    /// Not a tracked task: it has nothing to finish, and a shutdown that bounds itself by a sleep would wait for its own.
     pub(crate) fn sleep(self: &Arc<Self>, duration: Duration) -> impl Future<Output = ()> + Send + 'static {
-        let mut task = AbortOnDrop(self.spawn(Lane::Caller, async move { tokio::time::sleep(duration).await }));
+        let sleep = async move { tokio::time::sleep(duration).await };
+        let mut task = AbortOnDrop(self.lane(Lane::Caller).0.spawn(sleep));
         let works = Arc::clone(self);
         async move {
             if (&mut task.0).await.is_err() {

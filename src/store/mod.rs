@@ -57,7 +57,13 @@ use crate::answer::{
 pub use crate::error::{StoreError, StoreErrorKind};
 use crate::fence::{Epoch, Fence, Holder, ReportId, SourceRevision};
 
+#[cfg(feature = "sqlite")]
+mod decide;
 mod request;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
+#[cfg(feature = "sqlite")]
+mod validate;
 
 pub use request::{AcquireRequest, AdvanceRequest, Budget, CloseRequest, ListRequest, Payload, PublishRequest};
 

@@ -1,0 +1,6 @@
+UPDATE ReportPublication
+SET RecoveryEpoch = :epoch,
+    LeaseOwner = NULL,
+    LeaseUntilUtc = NULL,
+    LeaseBootId = NULL,
+    LeaseUntilNanos = NULL

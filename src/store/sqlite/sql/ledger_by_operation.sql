@@ -1,0 +1,3 @@
+SELECT LeaseOwner, ReportId, Generation, RecoveryEpoch, OperationId, SourceRevision, EndedAtUtc
+FROM ReportLedger
+WHERE OperationId = :operation

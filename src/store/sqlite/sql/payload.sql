@@ -1,0 +1,3 @@
+INSERT INTO ReportPayload (ReportId, Payload)
+VALUES (:report, :payload)
+ON CONFLICT (ReportId) DO UPDATE SET Payload = excluded.Payload

@@ -1,0 +1,3 @@
+UPDATE ReportPublication
+SET SourceRevisionFloor = max(coalesce(SourceRevisionFloor, :revision), :revision)
+WHERE ReportId = :report
