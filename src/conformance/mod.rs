@@ -16,19 +16,32 @@
 //! # }
 //! ```
 
-#[allow(dead_code)] // Words for the groups that come next.
 mod answers;
 mod harness;
 mod queue;
 mod report;
-#[allow(dead_code)]
 mod scene;
 mod suite;
-#[allow(dead_code)]
 mod worker;
 
+mod acquisition;
+mod advance;
+mod batch;
+mod budgets;
+mod delay;
+mod ending;
+mod epochs;
+mod expiry;
 mod handover;
+mod ledger;
+mod limits;
+mod operators;
 mod overlap;
+mod publication;
+mod reads;
+mod renewal;
+mod revisions;
+mod transaction;
 mod waiting;
 
 pub use harness::{Blocker, BlockerEnd, Database, Harness, RawRow};
@@ -39,5 +52,28 @@ use suite::Case;
 
 /// Every case of the suite, in the order in which it runs.
 fn all_cases<D: Database>() -> Vec<Case<D>> {
-    [handover::cases(), overlap::cases(), waiting::cases()].into_iter().flatten().collect()
+    [
+        handover::cases(),
+        overlap::cases(),
+        waiting::cases(),
+        acquisition::cases(),
+        renewal::cases(),
+        publication::cases(),
+        ending::cases(),
+        ledger::cases(),
+        expiry::cases(),
+        delay::cases(),
+        revisions::cases(),
+        epochs::cases(),
+        advance::cases(),
+        batch::cases(),
+        operators::cases(),
+        limits::cases(),
+        budgets::cases(),
+        reads::cases(),
+        transaction::cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }

@@ -5,8 +5,9 @@ use super::harness::{BlockerEnd, Database};
 use super::queue::Call;
 use super::scene::Scene;
 use super::suite::cases;
-use super::worker::{acquiring, publishing};
-use crate::answer::{AcquireAnswer, Ending, PublishAnswer, Refusal, ReleaseAnswer, RenewAnswer};
+use super::worker::{acquiring, budget, publishing};
+use crate::answer::{AcquireAnswer, Ending, ProvisionAnswer, PublishAnswer, Refusal, ReleaseAnswer, RenewAnswer};
+use crate::store::Store;
 
 cases![
     of_many_overlapping_acquisitions_exactly_one_wins,
@@ -21,6 +22,8 @@ cases![
     a_publication_and_a_release_that_overlap_agree,
     a_publication_and_a_renewal_that_overlap_agree,
     a_publication_and_a_force_release_that_overlap_agree,
+    a_renewal_and_a_release_that_overlap_agree,
+    of_many_overlapping_provisions_exactly_one_creates,
 ];
 
 /// How often each race is run: engines differ in whom they let go first.
@@ -300,5 +303,39 @@ async fn a_publication_and_a_force_release_that_overlap_agree<D: Database>(scene
             refusal => assert_eq!((refusal, row.payload), (refused(Refusal::Forced), None), "{end:?}"),
         }
         assert_eq!((Some(row.generation), row.owner), (fence.generation.next(), None), "{end:?}");
+    }
+}
+
+async fn a_renewal_and_a_release_that_overlap_agree<D: Database>(scene: Scene<D>) {
+    for (end, in_order) in rounds() {
+        let report = scene.another_report().await;
+        let (a, also_a) = scene.two_workers().await;
+        let fence = a.acquires(report).await;
+        let (renewal, release) = race!(scene, report, end, in_order, async move { a.renew(fence).await }, async move {
+            also_a.release(fence).await
+        });
+        assert_eq!(release, ReleaseAnswer::Released, "{end:?}");
+        match renewal {
+            RenewAnswer::Renewed { .. } => {}
+            other => assert_eq!(other, RenewAnswer::Refused(Refusal::Released), "{end:?}"),
+        }
+        let row = scene.row_of(report).await;
+        assert_eq!((row.owner, row.expires_in_millis), (None, None), "{end:?}: a renewal revived a released lease");
+    }
+}
+
+async fn of_many_overlapping_provisions_exactly_one_creates<D: Database>(scene: Scene<D>) {
+    for round in 0..ROUNDS {
+        let report = super::scene::unknown_report();
+        let mut calls = Vec::new();
+        for _ in 0..4 {
+            let worker = scene.worker().await;
+            calls.push(Call::send(async move { worker.store.provision(report, budget()).await.expect("provision") }));
+        }
+        let mut created = 0;
+        for call in calls {
+            created += usize::from(call.answer().await == ProvisionAnswer::Created);
+        }
+        assert_eq!(created, 1, "round {round}");
     }
 }

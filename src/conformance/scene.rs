@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use super::harness::{Database, RawRow};
 use super::worker::{Worker, budget};
-use crate::answer::ProvisionAnswer;
-use crate::fence::ReportId;
+use crate::answer::{EpochAnswer, ProvisionAnswer};
+use crate::fence::{Epoch, ReportId};
 use crate::store::Store;
 
 /// How long a condition may take to come about before the case fails.
@@ -73,6 +73,14 @@ impl<D: Database> Scene<D> {
             assert!(started.elapsed() < CONDITION_LIMIT, "the lease does not expire by the database's clock");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+    }
+
+    /// Raises the recovery epoch by one, as an operator does after a restore.
+    pub(super) async fn raise_epoch(&self) -> Epoch {
+        let to = Epoch::new(self.row().await.epoch.get() + 1);
+        let answer = self.worker().await.advance_epoch(to).await;
+        assert!(matches!(answer, EpochAnswer::Advanced { .. }), "{answer:?}");
+        to
     }
 
     /// Makes the whole ledger a day older and prunes what is older than an hour.

@@ -9,7 +9,7 @@ use crate::fence::{Epoch, Generation, Holder, OperationId, Owner, ReportId, Sour
 use crate::store::Payload;
 
 /// Everything that the store keeps.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Tables {
     pub(super) epoch: Epoch,
     pub(super) rows: BTreeMap<ReportId, Row>,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{EARLY_PUBLISH, MemoryStore, not_spent};
+use super::{EARLY_PUBLISH, MemoryStore, Mutant, not_spent};
 use crate::answer::PublishAnswer;
 use crate::error::StoreError;
 use crate::store::{Budget, FencedTransaction, PublishRequest};
@@ -48,10 +48,16 @@ impl MemoryTransaction {
 impl FencedTransaction for MemoryTransaction {
     async fn publish(self, request: PublishRequest, budget: Budget) -> Result<PublishAnswer, StoreError> {
         let Self { store, effects } = self;
+        let mutants = store.shared.mutants.clone();
+        let commits = move |answer: &PublishAnswer| match answer {
+            PublishAnswer::Published(_) => true,
+            PublishAnswer::AlreadyPublished(_) => mutants.has(Mutant::TransactionCommitsAgain),
+            _ => mutants.has(Mutant::TransactionCommitsWhenRefused),
+        };
         store
             .locked(request.fence.report, budget, EARLY_PUBLISH, |row| {
                 let answer = row.publish(&request, None);
-                if matches!(answer, PublishAnswer::Published(_)) {
+                if commits(&answer) {
                     effects.into_iter().for_each(|effect| effect());
                 }
                 answer

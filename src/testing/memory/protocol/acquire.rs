@@ -14,6 +14,8 @@ impl Locked<'_> {
         let (now, clock) = (self.now, self.clock);
         let ending = self.ending_of(request.owner).filter(|_| !self.is(Mutant::AcquireIgnoresLedger));
         let takers_delay = self.is(Mutant::AcquireUsesTakersDelay);
+        let (busy_first, delay_counts) = (self.is(Mutant::AcquireBusyBeforeFresh), !self.is(Mutant::BusyWithoutDelay));
+        let floor_counts = !self.is(Mutant::AcquireFreshIgnoresFloor);
         let Some(row) = self.row() else { return Ok(AcquireAnswer::Missing) };
 
         if row.epoch < request.min_epoch {
@@ -25,17 +27,25 @@ impl Locked<'_> {
         if row.owner == Some(request.owner) && !row.is_expired(now) {
             return Ok(self.repeated(request));
         }
-        if let Some(visible) = row
-            .visible(clock)
-            .filter(|visible| request.wanted.is_some_and(|wanted| visible.revision >= row.floor.max(Some(wanted))))
-        {
+        if busy_first && row.is_kept(now) {
+            return Ok(AcquireAnswer::Busy(row.busy(now, clock)));
+        }
+        if let Some(visible) = row.visible(clock).filter(|visible| {
+            request
+                .wanted
+                .is_some_and(|wanted| visible.revision >= row.floor.filter(|_| floor_counts).max(Some(wanted)))
+        }) {
             return Ok(AcquireAnswer::AlreadyFresh(visible));
         }
         if takers_delay {
             row.takeover_delay = request.takeover_delay;
         }
         if row.is_kept(now) {
-            return Ok(AcquireAnswer::Busy(row.busy(now, clock)));
+            let mut busy = row.busy(now, clock);
+            if !delay_counts {
+                busy.remaining = busy.remaining.saturating_sub(row.takeover_delay);
+            }
+            return Ok(AcquireAnswer::Busy(busy));
         }
         self.take(request).map(AcquireAnswer::Acquired)
     }
@@ -52,10 +62,14 @@ impl Locked<'_> {
 
     fn take(&mut self, request: AcquireRequest) -> Result<Acquired, StoreError> {
         let (now, keeps_generation) = (self.now, self.is(Mutant::AcquireWithoutIncrement));
+        let clears_payload = self.is(Mutant::AcquireClearsPayload);
         let row = self.row().expect("a row that was found");
         let next = raised(row)?;
         if !keeps_generation {
             row.generation = next;
+        }
+        if clears_payload {
+            row.payload = None;
         }
         row.owner = Some(request.owner);
         row.expires_at = Some(now.plus(request.ttl));

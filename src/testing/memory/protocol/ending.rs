@@ -10,6 +10,9 @@ use crate::testing::memory::rows::LedgerRow;
 impl Locked<'_> {
     pub(in crate::testing::memory) fn close(&mut self, request: CloseRequest) -> CloseAnswer {
         self.record_expiry(&[Mutant::ExpiryNotRecordedByClose]);
+        if self.row().is_none() && self.is(Mutant::CloseMissingBeforeLedger) {
+            return CloseAnswer::NoLongerKnown(Forgotten::Missing);
+        }
         if let Some(ending) = self.ending_of(request.owner) {
             return CloseAnswer::Ended(ending);
         }
@@ -42,7 +45,7 @@ impl Locked<'_> {
         self.write_ending(owner, generation);
     }
 
-    fn write_ending(&mut self, owner: Owner, generation: Generation) {
+    pub(super) fn write_ending(&mut self, owner: Owner, generation: Generation) {
         let (report, written_at) = (self.report, self.now);
         let ended = LedgerRow { report, generation, written_at, ending: Ending::Closed };
         self.tables.ledger.write(owner, ended);
@@ -56,11 +59,14 @@ impl Locked<'_> {
         );
         let (now, ignores_fence) = (self.now, self.is(Mutant::ReleaseIgnoresFence));
         let resets = self.is(Mutant::ReleaseResetsGeneration);
+        let keeps_expiry = self.is(Mutant::ReleaseKeepsExpiry);
         let exact = |row: &&mut super::Row| holds(compared, row) && !row.is_expired(now);
         let Some(row) = self.row().filter(|row| ignores_fence || exact(row)) else {
             return ReleaseAnswer::AlreadyOver;
         };
+        let kept = row.expires_at.filter(|_| keeps_expiry);
         row.free();
+        row.expires_at = kept;
         if resets {
             row.generation = Generation::new(0);
         }

@@ -12,25 +12,33 @@ impl Locked<'_> {
     pub(in crate::testing::memory) fn force_release(&mut self, by: Holder) -> Result<ForceAnswer, StoreError> {
         self.record_expiry(&[Mutant::ExpiryNotRecordedByOperators]);
         let (now, clock) = (self.now, self.clock);
-        let raises = !self.is(Mutant::ForceWithoutRaising);
+        let (raises, records) = (!self.is(Mutant::ForceWithoutRaising), !self.is(Mutant::ForceNotRecorded));
         let keeps_delay = self.is(Mutant::ForceKeepsTakeoverDelay);
         let Some(row) = self.row() else { return Ok(ForceAnswer::Missing) };
         let generation = raised(row)?;
         let was = row.owner.is_some().then(|| row.busy(now, clock));
-        row.forced = Some(ForcedOut { generation: row.generation, by, at: now });
+        let (forced_out, owner) = (row.generation, row.owner);
+        if records {
+            row.forced = Some(ForcedOut { generation: forced_out, by, at: now });
+        }
         let delayed = row.expires_at.filter(|_| keeps_delay).map(|_| now);
         row.free();
         row.expires_at = delayed;
         if raises {
             row.generation = generation;
         }
-        Ok(ForceAnswer::Forced { generation: row.generation, was })
+        let generation = row.generation;
+        if let Some(owner) = owner.filter(|_| self.is(Mutant::ForceClosesOwner)) {
+            self.write_ending(owner, forced_out);
+        }
+        Ok(ForceAnswer::Forced { generation, was })
     }
 
     pub(in crate::testing::memory) fn require_revision(&mut self, revision: SourceRevision) -> RevisionAnswer {
         self.record_expiry(&[Mutant::ExpiryNotRecordedByOperators]);
+        let lowers = self.is(Mutant::RequirementLowersFloor);
         let Some(row) = self.row() else { return RevisionAnswer::Missing };
-        row.floor = row.floor.max(Some(revision));
+        row.floor = if lowers { Some(revision) } else { row.floor.max(Some(revision)) };
         RevisionAnswer::Floor(row.floor)
     }
 
@@ -39,10 +47,13 @@ impl Locked<'_> {
         revision: Option<SourceRevision>,
     ) -> Result<RevisionAnswer, StoreError> {
         let raises = !self.is(Mutant::ResetWithoutRaising);
+        let keeps_visible = self.is(Mutant::ResetKeepsVisibleRevision);
         let Some(row) = self.row() else { return Ok(RevisionAnswer::Missing) };
         let generation = raised(row)?;
         row.floor = revision;
-        row.revision = None;
+        if !keeps_visible {
+            row.revision = None;
+        }
         row.free();
         if raises {
             row.generation = generation;

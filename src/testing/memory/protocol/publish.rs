@@ -15,6 +15,9 @@ pub(in crate::testing::memory) type Next = Option<(Owner, Duration)>;
 impl Locked<'_> {
     pub(in crate::testing::memory) fn publish(&mut self, request: &PublishRequest, next: Next) -> PublishAnswer {
         self.record_expiry(&[Mutant::ExpiryNotRecordedByPublish, Mutant::PublishWithoutExpiry]);
+        if self.row().is_none() && self.is(Mutant::PublishMissingBeforeLedger) {
+            return PublishAnswer::NoLongerKnown(Forgotten::Missing);
+        }
         if let Some(answer) = self.known(request, next).filter(|_| !self.is(Mutant::PublishWithoutLedger)) {
             return answer;
         }
@@ -31,6 +34,9 @@ impl Locked<'_> {
             };
         }
         if let Some(refusal) = self.why_not_published(fence, request.revision) {
+            if matches!(refusal, Refusal::StaleSource { .. }) && self.is(Mutant::StaleSourceEndsLease) {
+                self.row().expect("a row that was found").free();
+            }
             return PublishAnswer::Refused(refusal);
         }
         let (epoch, clause) = (fence.epoch, !self.is(Mutant::PublishWithoutPublishedGeneration));
@@ -78,7 +84,11 @@ impl Locked<'_> {
         generation: Generation,
         epoch: Option<crate::fence::Epoch>,
     ) -> Option<Forgotten> {
+        let epoch_first = self.is(Mutant::EpochBeforePruned);
         let Some(row) = self.row() else { return Some(Forgotten::Missing) };
+        if epoch_first && epoch.is_some_and(|epoch| row.epoch != epoch) {
+            return Some(Forgotten::HistoryReplaced { epoch: row.epoch });
+        }
         if row.pruned_up_to >= generation {
             return Some(Forgotten::Pruned { up_to: row.pruned_up_to });
         }
@@ -88,9 +98,11 @@ impl Locked<'_> {
 
     fn why_not_published(&mut self, fence: Fence, revision: Option<SourceRevision>) -> Option<Refusal> {
         let (now, expiry_matters) = (self.now, !self.is(Mutant::PublishWithoutExpiry));
-        let revision_matters = !self.is(Mutant::PublishWithoutRevision);
+        let accepts_missing = self.is(Mutant::PublishAcceptsMissingRevision) && revision.is_none();
+        let revision_matters = !self.is(Mutant::PublishWithoutRevision) && !accepts_missing;
+        let superseded_first = self.is(Mutant::PublishSupersededBeforeForced);
         let row = self.row().expect("a row that was found");
-        if row.forced_out() == Some(fence.generation) && row.generation > fence.generation {
+        if !superseded_first && row.forced_out() == Some(fence.generation) && row.generation > fence.generation {
             return Some(Refusal::Forced);
         }
         if row.generation > fence.generation || row.owner.is_some_and(|owner| owner != fence.owner) {
