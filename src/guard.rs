@@ -143,6 +143,49 @@ impl LeaseGuard {
         SupervisedStream::new(stream, Arc::clone(&self.state))
     }
 
+    /// Runs a build that blocks on a blocking thread, under this lease, and answers what it answers.
+    ///
+    /// Nothing can stop such a build from outside: it should look at [`Lease::checkpoint`] now and then. When the lease is
+    /// lost, this waits for the build to notice, at most for the policy's `cleanup_timeout`. As long as the build runs, the
+    /// lease is never released, only left to expire.
+    ///
+    /// # Errors
+    /// The [`Loss`] if the lease was lost and the build did not end in time. A build that ended is answered, whether or not
+    /// its lease was lost meanwhile; its publication will tell.
+    ///
+    /// # Panics
+    /// With the build's panic, if it panics.
+    ///
+    /// # Cancel safety
+    /// When the future is dropped, the build goes on until it looks.
+    pub async fn supervise_blocking<F, T>(&self, build: F) -> Result<T, Loss>
+    where
+        F: FnOnce(Lease) -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let works = self.works();
+        let running = self.state.blocking_build();
+        let lease = self.lease();
+        let mut task = works.spawn_blocking(move || {
+            let built = build(lease);
+            drop(running);
+            built
+        });
+        let joined = match self.supervise(&mut task).await {
+            Ok(joined) => joined,
+            Err(loss) => tokio::select! {
+                joined = &mut task => joined,
+                () = works.sleep(works.policy.cleanup_timeout) => return Err(loss),
+            },
+        };
+        match joined {
+            Ok(built) => Ok(built),
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            // The runtime of the build was shut down before it began.
+            Err(_) => Err(self.state.trip(LossReason::Shutdown)),
+        }
+    }
+
     /// The one publication of this lease, not sent yet. It can be sent again with the same operation id, resolved, and
     /// remembered across a crash by its [`Ticket`](crate::Ticket).
     pub fn publication(self, payload: impl Into<String>) -> Publication {
@@ -268,8 +311,10 @@ impl Lease {
         status_of(&self.state)
     }
 
-    pub(crate) fn state(&self) -> &Arc<LeaseState> {
-        &self.state
+    /// How many renewals were confirmed so far.
+    #[must_use]
+    pub fn renewals(&self) -> u64 {
+        self.state.renewals()
     }
 }
 

@@ -84,6 +84,18 @@ impl LeasePolicy {
     pub fn attempt_timeout(&self) -> Duration {
         self.attempt_timeout
     }
+
+    /// The largest payload, in bytes.
+    #[must_use]
+    pub fn max_payload(&self) -> usize {
+        self.max_payload
+    }
+
+    /// The label for people who find the lease busy.
+    #[must_use]
+    pub fn holder(&self) -> &Holder {
+        &self.holder
+    }
 }
 
 /// Builds a [`LeasePolicy`]; nothing is checked before [`build`](Self::build).

@@ -416,6 +416,19 @@ pub enum PublishError {
     Invalid(#[source] StoreError),
 }
 
+impl PublishError {
+    /// Whether this worker's lease is over, as the client or the database found: the build is to be discarded, and surely was
+    /// not published.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        match self {
+            Self::Lost(_) => true,
+            Self::Refused(refusal) => !matches!(refusal, Refusal::StaleSource { .. }),
+            _ => false,
+        }
+    }
+}
+
 /// A publication whose outcome is not known yet, with what is needed to learn it.
 #[derive(Debug, thiserror::Error)]
 #[error("whether generation {} of report {} was published is not known yet: {source}", .ticket.fence.generation, .ticket.fence.report)]

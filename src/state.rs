@@ -24,6 +24,7 @@ pub(crate) struct LeaseState {
     loss: OnceLock<Loss>,
     deadline: AtomicU64,
     confirmed_at: AtomicU64,
+    renewals: AtomicU64,
     last_progress: AtomicU64,
     /// Builds on blocking threads, which nothing can stop: while there are any, the lease is left to expire.
     blocking_builds: AtomicUsize,
@@ -49,6 +50,7 @@ impl LeaseState {
             loss: OnceLock::new(),
             deadline: AtomicU64::new(deadline.as_nanos()),
             confirmed_at: AtomicU64::new(confirmed_at.as_nanos()),
+            renewals: AtomicU64::new(0),
             last_progress: AtomicU64::new(now),
             blocking_builds: AtomicUsize::new(0),
             rare: Mutex::new(Rare { fence, last_error: None }),
@@ -130,7 +132,12 @@ impl LeaseState {
             rare.last_error = None;
             self.set_times(confirmed_at, deadline);
         }
+        self.renewals.fetch_add(1, Ordering::Relaxed);
         self.changes.send_replace(());
+    }
+
+    pub(crate) fn renewals(&self) -> u64 {
+        self.renewals.load(Ordering::Relaxed)
     }
 
     /// The lease goes on under another fence, after a publication that advanced it.

@@ -23,9 +23,6 @@ use crate::{command, names, rendering, wording};
 /// How long the end of the process may wait for releases in the background.
 const CLEAN_UP: Duration = Duration::from_secs(5);
 
-/// How long a build whose lease is lost gets to reach its next checkpoint.
-const GRACE: Duration = Duration::from_secs(2);
-
 /// Builds and publishes the report. Answers what to tell the user.
 pub(crate) async fn rebuild(arguments: &Arguments, interrupt: &Interrupt) -> Result<String, Failure> {
     let started = Instant::now();
@@ -63,16 +60,17 @@ impl Job<'_> {
             return Err(failure);
         }
         self.announce(&guard);
-        let progress = Progress::start(guard.watch(), self.interrupt.clone());
+        let lease = guard.lease();
+        let progress = Progress::start(lease.clone(), self.interrupt.clone());
         let built = self.build(&guard, progress.clone()).await;
         progress.clear();
         match built {
-            Ok(inventory) => self.publish(guard, &inventory, &progress).await,
+            Ok(inventory) => self.publish(guard, &inventory).await,
             Err(Abandoned::Stopped(Stopped::Lost(loss))) => Err(self.lost(guard, loss).await),
             Err(Abandoned::Stopped(Stopped::Interrupted)) => {
                 // The build has ended, so that the release is safe also for what it did outside the database.
                 let release = guard.release().await;
-                Err(Failure::Interrupted { renewals: progress.renewals(), release })
+                Err(Failure::Interrupted { renewals: lease.renewals(), release })
             }
             Err(Abandoned::TooLarge { files }) => Err(self.too_large(guard, files).await),
         }
@@ -111,37 +109,29 @@ impl Job<'_> {
         let checkpoints = Checkpoints::new(guard.lease(), self.interrupt.clone(), self.arguments.slow);
         let (folder, except) = (self.folder.clone(), files_of(&self.arguments.database));
         let limit = self.arguments.max_payload;
-        let mut build =
-            tokio::task::spawn_blocking(move || inventory::take(&folder, except, limit, &checkpoints, &progress));
-        match guard.supervise(&mut build).await {
-            Ok(Ok(built)) => built,
-            Ok(Err(error)) => std::panic::resume_unwind(error.into_panic()),
-            Err(loss) => {
-                // Nothing can end a build that hangs in the file system; its result is discarded in any case.
-                let _ = tokio::time::timeout(GRACE, build).await;
-                Err(Stopped::Lost(loss).into())
-            }
-        }
+        let built = guard.supervise_blocking(move |_| inventory::take(&folder, except, limit, &checkpoints, &progress));
+        built.await.unwrap_or_else(|loss| Err(Stopped::Lost(loss).into()))
     }
 
-    async fn publish(&self, guard: LeaseGuard, inventory: &Inventory, progress: &Progress) -> Result<String, Failure> {
+    async fn publish(&self, guard: LeaseGuard, inventory: &Inventory) -> Result<String, Failure> {
         let payload = serde_json::to_string(inventory).expect("an inventory has no key that is not text");
         if payload.len() > self.arguments.max_payload {
             return Err(self.too_large(guard, inventory.files.len()).await);
         }
+        let renewals = guard.lease().renewals();
         let mut publication = guard.publication(payload);
         if let Some(revision) = self.arguments.wanted() {
             publication = publication.with_revision(revision);
         }
         let error = match self.interrupt.or(publication.send()).await {
-            Some(Ok(receipt)) => return Ok(self.published(&receipt, inventory, progress)),
+            Some(Ok(receipt)) => return Ok(self.published(&receipt, inventory, renewals)),
             None => None,
             Some(Err(PublishError::Unresolved(error))) => Some(error),
             Some(Err(error)) => return Err(self.unpublished(publication, error).await),
         };
         // Interrupted, or the answer was lost: the database makes it certain, one way or the other.
         match publication.resolve().await {
-            Ok(Outcome::Published(receipt)) => Ok(self.published(&receipt, inventory, progress)),
+            Ok(Outcome::Published(receipt)) => Ok(self.published(&receipt, inventory, renewals)),
             Ok(Outcome::NotPublished) if error.is_none() => Err(Failure::InterruptedPublishing),
             Ok(Outcome::NotPublished) => Err(Failure::AnswerLost),
             Ok(Outcome::NoLongerKnown(why)) => Err(Failure::Publish(PublishError::NoLongerKnown(why))),
@@ -192,7 +182,7 @@ impl Job<'_> {
         text
     }
 
-    fn published(&self, receipt: &Receipt, inventory: &Inventory, progress: &Progress) -> String {
+    fn published(&self, receipt: &Receipt, inventory: &Inventory, renewals: u64) -> String {
         let mut text = format!("Published generation {}", receipt.generation);
         if let Some(revision) = receipt.revision {
             text += &format!(" (revision {revision})");
@@ -202,7 +192,7 @@ impl Job<'_> {
         text += &format!(
             "It took {}, with {} of the lease.\n",
             wording::duration(self.started.elapsed()),
-            wording::count(progress.renewals(), "renewal"),
+            wording::count(renewals, "renewal"),
         );
         text += &format!("To read it: {}\n", command::to_read(self.arguments));
         text

@@ -1,11 +1,9 @@
 //! What is seen while the build runs: a bar on a terminal, nothing elsewhere.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use leasehold::{LeaseStatus, StatusWatch};
+use leasehold::{Lease, LeaseStatus};
 
 use crate::interrupt::Interrupt;
 use crate::wording;
@@ -13,16 +11,15 @@ use crate::wording;
 /// How often the bar says how long the lease lasts.
 const REFRESH: Duration = Duration::from_millis(200);
 
-/// The bar, and the count of renewals. Clones share both.
+/// The bar. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Progress {
     bar: ProgressBar,
-    renewals: Arc<AtomicU64>,
 }
 
 impl Progress {
     /// Shows the bar, and follows a lease until it is over.
-    pub(crate) fn start(watch: StatusWatch, interrupt: Interrupt) -> Self {
+    pub(crate) fn start(lease: Lease, interrupt: Interrupt) -> Self {
         let style = ProgressStyle::with_template("{spinner} {pos}/{len} files [{bar:30}] {msg}")
             .expect("the template is a constant")
             .progress_chars("=> ");
@@ -31,8 +28,8 @@ impl Progress {
         if !bar.is_hidden() {
             bar.enable_steady_tick(REFRESH);
         }
-        let progress = Self { bar, renewals: Arc::default() };
-        tokio::spawn(progress.clone().follow(watch, interrupt));
+        let progress = Self { bar };
+        tokio::spawn(progress.clone().follow(lease, interrupt));
         progress
     }
 
@@ -46,36 +43,23 @@ impl Progress {
         self.bar.inc(1);
     }
 
-    /// How often the lease was renewed so far.
-    pub(crate) fn renewals(&self) -> u64 {
-        self.renewals.load(Ordering::Relaxed)
-    }
-
     /// Takes the bar away.
     pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
     }
 
-    async fn follow(self, mut watch: StatusWatch, interrupt: Interrupt) {
+    async fn follow(self, lease: Lease, interrupt: Interrupt) {
         let mut is_stopping = false;
-        loop {
-            let status = tokio::select! {
-                status = watch.changed() => {
-                    if matches!(status, LeaseStatus::Held { .. }) {
-                        self.renewals.fetch_add(1, Ordering::Relaxed);
-                    }
-                    status
-                }
-                () = tokio::time::sleep(REFRESH) => watch.current(),
+        while let LeaseStatus::Held { remaining } = lease.status() {
+            let renewed = wording::count(lease.renewals(), "renewal");
+            self.bar.set_message(format!("{renewed}, the lease lasts {}", wording::duration(remaining)));
+            tokio::select! {
+                () = tokio::time::sleep(REFRESH) => {}
                 () = interrupt.requested(), if !is_stopping => {
                     is_stopping = true;
                     self.bar.suspend(|| eprintln!("Stopping at the next checkpoint. Once more leaves at once."));
-                    watch.current()
                 }
-            };
-            let LeaseStatus::Held { remaining } = status else { return };
-            let renewed = wording::count(self.renewals(), "renewal");
-            self.bar.set_message(format!("{renewed}, the lease lasts {}", wording::duration(remaining)));
+            }
         }
     }
 }

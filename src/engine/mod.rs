@@ -233,7 +233,7 @@ impl Works {
         &self,
         build: impl FnOnce() -> T + Send + 'static,
     ) -> JoinHandle<T> {
-        self.tasks.spawn_blocking_on(build, &self.caller.0)
+        self.tasks.spawn_blocking_on(build, &self.lane(Lane::Caller).0)
     }
 
     pub(crate) fn renewal_store(&self) -> &Arc<dyn ErasedStore> {

@@ -107,9 +107,7 @@ impl LeaseSupervisor {
 
     /// The same for a build that blocks: it runs on a blocking thread of the caller's runtime.
     ///
-    /// Nothing can stop such a build from outside. It should look at [`Lease::checkpoint`] now and then. While it runs the
-    /// lease is never released, only left to expire. When the lease is lost, this waits for the build to notice, at most for
-    /// the policy's `cleanup_timeout`.
+    /// Nothing can stop such a build from outside: see [`LeaseGuard::supervise_blocking`].
     ///
     /// # Errors
     /// [`RunError`].
@@ -135,27 +133,8 @@ impl LeaseSupervisor {
             Acquisition::Acquired(guard) => guard,
             Acquisition::AlreadyFresh(visible) => return Ok(Completed::AlreadyFresh(visible)),
         };
-        let lease = guard.lease();
-        let running = lease.state().blocking_build();
-        let mut task = self.works().spawn_blocking(move || {
-            let built = build(lease);
-            drop(running);
-            built
-        });
-        let built = match guard.supervise(&mut task).await {
-            Ok(joined) => Ok(joined),
-            Err(loss) => {
-                tokio::select! {
-                    joined = &mut task => Ok(joined),
-                    () = self.works().sleep(self.policy().cleanup_timeout) => Err(loss),
-                }
-            }
-        };
-        let built = built.map(|joined| match joined {
-            Ok(built) => built.map(Into::into),
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        });
-        conclude::<Built, E>(guard, wanted, built).await
+        let built = guard.supervise_blocking(build).await;
+        conclude(guard, wanted, built).await
     }
 }
 
