@@ -8,11 +8,12 @@ use crate::fence::{Epoch, Fence, Generation, Holder, OperationId, Owner, ReportI
 
 /// Which publication is visible: readers compare it to learn whether something new is there.
 ///
-/// Ordered by epoch, then generation, so that a reader's cached copy from a lost history is never taken for current.
+/// Ordered by epoch, then generation. The epoch is the *row's*, not that of the publication: when a history is replaced,
+/// every copy that a reader has may be of the lost one, so all of them count as older once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Version {
-    /// The history in which it was published.
+    /// The history in which it is visible: the row's recovery epoch.
     pub epoch: Epoch,
     /// The generation that supplied it.
     pub generation: Generation,

@@ -184,9 +184,20 @@ pub struct Holder(String);
 
 /// The label is not fit to be a [`Holder`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a holder label has 1 to {max} characters and no control characters; this one has {found} or holds one", max = Holder::MAX_CHARS)]
-pub struct InvalidHolder {
-    found: usize,
+#[non_exhaustive]
+pub enum InvalidHolder {
+    /// It is empty or too long.
+    #[error("a holder label has 1 to {max} characters, and this one has {found}", max = Holder::MAX_CHARS)]
+    Length {
+        /// Its length in characters.
+        found: usize,
+    },
+    /// It has a control character: labels are printed to terminals and logs.
+    #[error("a holder label has no control characters, and this one has one at character {at}")]
+    Control {
+        /// Which character, counted from 0.
+        at: usize,
+    },
 }
 
 impl Holder {
@@ -196,14 +207,17 @@ impl Holder {
     /// A label of 1 to [`MAX_CHARS`](Self::MAX_CHARS) characters without control characters.
     ///
     /// # Errors
-    /// [`InvalidHolder`] if it is empty, too long, or has a control character (it is printed to terminals and logs).
+    /// [`InvalidHolder`] if it is empty, too long, or has a control character.
     pub fn new(label: impl Into<String>) -> Result<Self, InvalidHolder> {
         let label = label.into();
         let found = label.chars().count();
-        if found == 0 || found > Self::MAX_CHARS || label.chars().any(char::is_control) {
-            return Err(InvalidHolder { found });
+        if found == 0 || found > Self::MAX_CHARS {
+            return Err(InvalidHolder::Length { found });
         }
-        Ok(Self(label))
+        match label.chars().position(char::is_control) {
+            Some(at) => Err(InvalidHolder::Control { at }),
+            None => Ok(Self(label)),
+        }
     }
 
     /// `host/pid/program` of this process, as well as they can be learned.

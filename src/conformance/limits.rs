@@ -137,14 +137,11 @@ async fn payloads_come_back_byte_by_byte<D: Database>(scene: Scene<D>) {
     }
 }
 
-/// Text of so many bytes in which every line is another, so that a lost or repeated part shows.
+/// Text of so many bytes in which every line of a page is another, so that a lost or repeated part shows.
 fn long_text(bytes: usize) -> String {
-    let mut text = String::with_capacity(bytes + 32);
-    let mut line = 0_u64;
-    while text.len() < bytes {
-        text.push_str(&format!("{line:012} a line of a report\n"));
-        line += 1;
-    }
+    let filling = "a line of a report ".repeat(200);
+    let lines = (0..).map(|line| format!("{line:012} {filling}\n"));
+    let mut text: String = lines.take(bytes / filling.len() + 1).collect();
     text.truncate(bytes);
     text
 }

@@ -1,0 +1,446 @@
+//! [`Publication`]: the one accepted write of a lease, sent until its outcome is certain.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::answer::{CloseAnswer, Ending, Forgotten, PublishAnswer, Published, Receipt, Refusal};
+use crate::clock::Moment;
+use crate::engine::{Lane, Works};
+use crate::error::{StoreError, StoreErrorKind};
+use crate::fence::{Fence, OperationId, Owner, SourceRevision};
+use crate::guard::LeaseGuard;
+use crate::loss::{Loss, LossReason};
+use crate::store::{AdvanceRequest, Budget, CloseRequest, FencedTransaction, Payload, PublishRequest};
+
+/// How often one `send` tries before it answers that the outcome is unresolved (and can be called again).
+const ATTEMPTS: u32 = 5;
+
+/// What a crashed process needs to learn the outcome of its publication later: serialisable with the feature `serde`.
+///
+/// Keep it somewhere durable *before* [`Publication::send`], and hand it to
+/// [`LeaseSupervisor::resolve`](crate::LeaseSupervisor::resolve) after a restart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Ticket {
+    /// The lease.
+    pub fence: Fence,
+    /// The publication.
+    pub operation: OperationId,
+    /// The owner of the lease after it, if the publication advances.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub next_owner: Option<Owner>,
+}
+
+/// The certain outcome of a publication. It never changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// It was accepted.
+    Published(Receipt),
+    /// It was not accepted, and never will be.
+    NotPublished,
+    /// The evidence was pruned, or the database's history was replaced.
+    NoLongerKnown(Forgotten),
+}
+
+/// The one publication of a lease.
+///
+/// It holds the guard, the payload and an operation id. [`send`](Self::send) may be dropped and called again: the same
+/// operation id makes it the same publication. Dropping it releases the lease, like dropping the guard.
+///
+/// ```no_run
+/// # async fn example(guard: leasehold::LeaseGuard, journal: impl Fn(&leasehold::Ticket)) -> Result<(), Box<dyn std::error::Error>> {
+/// let mut publication = guard.publication("the report").with_revision(leasehold::SourceRevision::new(7));
+/// journal(&publication.ticket()); // to ask after a crash
+/// let receipt = publication.send().await?;
+/// println!("published as generation {}", receipt.generation);
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a publication does nothing before `send`, and dropping it releases the lease"]
+pub struct Publication {
+    guard: LeaseGuard,
+    payload: String,
+    /// The payload once it was checked.
+    checked: Option<Payload>,
+    /// The fence at the time it was made: what the ticket says also after an advance.
+    fence: Fence,
+    operation: OperationId,
+    revision: Option<SourceRevision>,
+    next_owner: Option<Owner>,
+    progress: Progress,
+}
+
+/// How far a publication is.
+#[derive(Debug, Clone)]
+enum Progress {
+    /// No attempt has an unknown outcome.
+    Unsent,
+    /// An attempt may have been applied, or still be.
+    Uncertain,
+    /// Certain.
+    Settled(Outcome),
+}
+
+impl Publication {
+    pub(crate) fn new(guard: LeaseGuard, payload: String) -> Self {
+        Self {
+            fence: guard.state().fence(),
+            guard,
+            payload,
+            checked: None,
+            operation: OperationId::random(),
+            revision: None,
+            next_owner: None,
+            progress: Progress::Unsent,
+        }
+    }
+
+    /// Says which source revision the payload was built from. The database refuses it if that is below the floor or below
+    /// what is visible; once a report has a revision, every publication of it needs one.
+    pub fn with_revision(mut self, revision: SourceRevision) -> Self {
+        self.revision = Some(revision);
+        self
+    }
+
+    /// Keeps the lease after the publication, under the next generation, a new owner and a fresh TTL: for holders that
+    /// publish many times. After [`send`](Self::send), [`into_guard`](Self::into_guard) gives the guard back.
+    pub fn and_advance(mut self) -> Self {
+        self.next_owner.get_or_insert_with(Owner::random);
+        self
+    }
+
+    /// What a later process needs to learn the outcome.
+    #[must_use]
+    pub fn ticket(&self) -> Ticket {
+        Ticket { fence: self.fence, operation: self.operation, next_owner: self.next_owner }
+    }
+
+    /// The payload.
+    #[must_use]
+    pub fn payload(&self) -> &str {
+        &self.payload
+    }
+
+    /// Publishes. A lost answer is sent again while the lease lasts, and made certain by closing the lease when it does not.
+    /// A publication that the database accepted is a success, even if the lease was lost while its answer was on the way.
+    ///
+    /// # Errors
+    /// [`PublishError`]. After [`Refused`](PublishError::Refused) for a stale source, [`Invalid`](PublishError::Invalid),
+    /// [`Unavailable`](PublishError::Unavailable) and [`Rejected`](PublishError::Rejected) the lease goes on, and
+    /// `send` may be called again or [`into_guard`](Self::into_guard) used. After [`Unresolved`](PublishError::Unresolved),
+    /// `send` again or [`resolve`](Self::resolve).
+    ///
+    /// # Cancel safety
+    /// It may be dropped at any point and called again.
+    pub async fn send(&mut self) -> Result<Receipt, PublishError> {
+        let mut attempt = 0;
+        loop {
+            if let Progress::Settled(outcome) = self.progress {
+                return self.settled(outcome);
+            }
+            if let Err(loss) = self.guard.state().check() {
+                return self.send_when_lost(loss).await;
+            }
+            let payload = self.checked_payload()?;
+            let error = match self.attempt(payload).await {
+                Ok((sent_at, answer)) => return self.answered(sent_at, answer),
+                Err(error) => error,
+            };
+            attempt += 1;
+            match (error.kind(), &self.progress) {
+                (StoreErrorKind::Invalid, Progress::Unsent) => return Err(PublishError::Invalid(error)),
+                (StoreErrorKind::Rejected, Progress::Unsent) => return Err(PublishError::Rejected(error)),
+                (StoreErrorKind::Unavailable, Progress::Unsent) if attempt >= ATTEMPTS => {
+                    return Err(PublishError::Unavailable(error));
+                }
+                (_, _) if attempt >= ATTEMPTS => return Err(self.unresolved(error)),
+                (_, _) => {}
+            }
+            tracing::debug!(fence = %self.fence, %error, attempt, "publication attempt failed");
+            self.guard.works().sleep(back_off(attempt)).await;
+        }
+    }
+
+    /// Publishes together with the caller's own statements on the same database, which the transaction holds: committed
+    /// together or not at all. It is sent once; a lost answer is resolved by closing the lease.
+    ///
+    /// # Errors
+    /// [`PublishError`]; also [`Invalid`](PublishError::Invalid) if the publication is to advance, or has an attempt of
+    /// unknown outcome.
+    ///
+    /// # Cancel safety
+    /// The transaction runs to its end even if the future is dropped; then [`resolve`](Self::resolve).
+    pub async fn send_within<T: FencedTransaction>(&mut self, transaction: T) -> Result<Receipt, PublishError> {
+        if let Progress::Settled(outcome) = self.progress {
+            return self.settled(outcome);
+        }
+        if self.next_owner.is_some() || matches!(self.progress, Progress::Uncertain) {
+            let message = "a fenced transaction is sent once, and does not advance: resolve this publication first";
+            return Err(PublishError::Invalid(StoreError::invalid(message)));
+        }
+        if let Err(loss) = self.guard.state().check() {
+            return Err(PublishError::Lost(loss));
+        }
+        let payload = self.checked_payload()?;
+        let request = self.request(payload);
+        let works = Arc::clone(self.guard.works());
+        let limit = works.policy.operation_timeout;
+        let call = works.run_to_end(limit, transaction.publish(request, Budget::within(limit)));
+        self.guard.state().set_publishing(true);
+        self.progress = Progress::Uncertain;
+        match call.await {
+            Ok(answer) => self.answered(self.guard.state().now(), answer),
+            Err(error) if error.kind() == StoreErrorKind::Unknown => {
+                tracing::debug!(fence = %self.fence, %error, "a fenced transaction's outcome is unknown");
+                match self.resolve().await {
+                    Ok(outcome) => self.settled(outcome),
+                    Err(error) => Err(self.unresolved(error)),
+                }
+            }
+            Err(error) => {
+                self.progress = Progress::Unsent;
+                self.guard.state().set_publishing(false);
+                Err(match error.kind() {
+                    StoreErrorKind::Invalid => PublishError::Invalid(error),
+                    StoreErrorKind::Rejected => PublishError::Rejected(error),
+                    _ => PublishError::Unavailable(error),
+                })
+            }
+        }
+    }
+
+    /// Makes the outcome certain, and ends the lease by it: if the publication was not accepted yet, it never will be.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database could not be asked; ask again.
+    ///
+    /// # Cancel safety
+    /// It may be dropped at any point and called again.
+    pub async fn resolve(&mut self) -> Result<Outcome, StoreError> {
+        if let Progress::Settled(outcome) = self.progress {
+            return Ok(outcome);
+        }
+        // From here on nothing of this lease may be sent any more, whether or not the answer arrives.
+        self.guard.state().trip(LossReason::Released);
+        let works = Arc::clone(self.guard.works());
+        let outcome = resolve(&works, self.ticket()).await?;
+        self.settle(outcome);
+        Ok(outcome)
+    }
+
+    /// The guard, for as long as its lease can still be used: before anything was sent, after a refusal for a stale source
+    /// and other errors that leave the lease as it is, and after a publication that advanced.
+    ///
+    /// # Errors
+    /// The publication itself if its lease is over or its outcome uncertain.
+    // The error is the publication, given back whole.
+    #[allow(clippy::result_large_err)]
+    pub fn into_guard(self) -> Result<LeaseGuard, Self> {
+        let goes_on = match &self.progress {
+            Progress::Unsent => true,
+            Progress::Settled(_) => self.next_owner.is_some() && !self.guard.state().is_over(),
+            Progress::Uncertain => false,
+        };
+        if goes_on { Ok(self.guard) } else { Err(self) }
+    }
+
+    /// Sends one attempt. Whatever becomes of the future, the attempt counts as uncertain until it was answered.
+    async fn attempt(&mut self, payload: Payload) -> Result<(Moment, PublishAnswer), StoreError> {
+        let works = Arc::clone(self.guard.works());
+        let request = self.request(payload);
+        let was = std::mem::replace(&mut self.progress, Progress::Uncertain);
+        if let Some(next_owner) = self.next_owner {
+            self.guard.may_advance_to(next_owner);
+        }
+        self.guard.state().set_publishing(true);
+        let sent_at = self.guard.state().now();
+        let (limit, ttl, next_owner) = (works.policy.operation_timeout, works.policy.ttl, self.next_owner);
+        let answer = works
+            .call(Lane::Caller, limit, move |store, budget| match next_owner {
+                None => store.publish(request, budget),
+                Some(next_owner) => {
+                    store.publish_and_advance(AdvanceRequest { publish: request, next_owner, ttl }, budget)
+                }
+            })
+            .await;
+        match &answer {
+            Err(error) if error.kind() != StoreErrorKind::Unknown => {
+                // This attempt changed nothing; an earlier one still may have.
+                self.guard.state().set_publishing(matches!(was, Progress::Uncertain));
+                self.progress = was;
+            }
+            _ => {}
+        }
+        answer.map(|answer| (sent_at, answer))
+    }
+
+    /// Takes note of what the database answered.
+    fn answered(&mut self, sent_at: Moment, answer: PublishAnswer) -> Result<Receipt, PublishError> {
+        match answer {
+            PublishAnswer::Published(published) | PublishAnswer::AlreadyPublished(published) => {
+                let Published { receipt, next } = published;
+                self.progress = Progress::Settled(Outcome::Published(receipt));
+                match next {
+                    Some(next) if !self.guard.state().is_over() => self.guard.advance(sent_at, next),
+                    // Lost while the answer was on its way: nobody here goes on under the lease that was advanced to.
+                    Some(next) => {
+                        drop(self.guard.works().release(next.fence));
+                        self.guard.end(LossReason::Published);
+                    }
+                    None => self.guard.end(LossReason::Published),
+                }
+                Ok(receipt)
+            }
+            PublishAnswer::Refused(refusal @ Refusal::StaleSource { .. }) => {
+                // Judged under the fence: no attempt was accepted before, and the lease goes on.
+                self.progress = Progress::Unsent;
+                self.guard.state().set_publishing(false);
+                Err(PublishError::Refused(refusal))
+            }
+            PublishAnswer::Refused(refusal) => {
+                self.guard.end(LossReason::of(refusal));
+                self.progress = Progress::Settled(Outcome::NotPublished);
+                Err(PublishError::Refused(refusal))
+            }
+            PublishAnswer::NoLongerKnown(why) => {
+                self.settle(Outcome::NoLongerKnown(why));
+                Err(PublishError::NoLongerKnown(why))
+            }
+        }
+    }
+
+    /// The lease is over: nothing is sent any more; what was sent is made certain.
+    async fn send_when_lost(&mut self, loss: Loss) -> Result<Receipt, PublishError> {
+        if matches!(self.progress, Progress::Unsent) {
+            return Err(PublishError::Lost(loss));
+        }
+        match self.resolve().await {
+            Ok(outcome) => self.settled(outcome),
+            Err(error) => Err(self.unresolved(error)),
+        }
+    }
+
+    fn settle(&mut self, outcome: Outcome) {
+        self.guard.end(match outcome {
+            Outcome::Published(_) => LossReason::Published,
+            Outcome::NotPublished | Outcome::NoLongerKnown(_) => LossReason::Released,
+        });
+        self.progress = Progress::Settled(outcome);
+    }
+
+    /// What a settled outcome is to a caller of `send`.
+    fn settled(&self, outcome: Outcome) -> Result<Receipt, PublishError> {
+        match outcome {
+            Outcome::Published(receipt) => Ok(receipt),
+            Outcome::NotPublished => Err(PublishError::Lost(self.guard.state().trip(LossReason::Released))),
+            Outcome::NoLongerKnown(why) => Err(PublishError::NoLongerKnown(why)),
+        }
+    }
+
+    fn unresolved(&self, source: StoreError) -> PublishError {
+        PublishError::Unresolved(UnresolvedPublication { ticket: self.ticket(), source: Box::new(source) })
+    }
+
+    fn request(&self, payload: Payload) -> PublishRequest {
+        PublishRequest { fence: self.fence, operation: self.operation, payload, revision: self.revision }
+    }
+
+    fn checked_payload(&mut self) -> Result<Payload, PublishError> {
+        if self.checked.is_none() {
+            let limit = self.guard.works().policy.max_payload;
+            self.checked = Some(Payload::new(self.payload.as_str(), limit).map_err(PublishError::Invalid)?);
+        }
+        Ok(self.checked.clone().expect("it was set just now"))
+    }
+}
+
+impl fmt::Debug for Publication {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Publication")
+            .field("ticket", &self.ticket())
+            .field("payload_bytes", &self.payload.len())
+            .field("progress", &self.progress)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Asks the database for the outcome of a publication, and makes it certain.
+pub(crate) async fn resolve(works: &Arc<Works>, ticket: Ticket) -> Result<Outcome, StoreError> {
+    let Ticket { fence, operation, next_owner } = ticket;
+    if let Some(owner) = next_owner {
+        // First, so that a late publication finds it closed and does not hand the lease to nobody.
+        let request = CloseRequest { report: fence.report, owner, learned: None };
+        works.clean_up(move |store, budget| store.close(request, budget)).await?;
+    }
+    let learned = Some((fence.generation, fence.epoch));
+    let request = CloseRequest { report: fence.report, owner: fence.owner, learned };
+    let answer = works.clean_up(move |store, budget| store.close(request, budget)).await?;
+    Ok(match answer {
+        CloseAnswer::Ended(Ending::Published(receipt)) if receipt.operation == operation => Outcome::Published(receipt),
+        CloseAnswer::Ended(_) => Outcome::NotPublished,
+        CloseAnswer::NoLongerKnown(why) => Outcome::NoLongerKnown(why),
+    })
+}
+
+/// 50 to 100 ms after the first attempt, doubling to 0.8 to 1.6 s.
+fn back_off(attempt: u32) -> Duration {
+    Duration::from_millis(50).saturating_mul(1 << attempt.min(5)).mul_f64(0.5 + 0.5 * fastrand::f64())
+}
+
+/// Why a publication did not succeed (yet).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PublishError {
+    /// The lease is over, and the payload was surely not published: discard it, and build again under a new lease.
+    #[error("not published: {0}")]
+    Lost(#[source] Loss),
+    /// The database refused it: surely not published.
+    #[error("the database refused the publication: {0}")]
+    Refused(#[source] Refusal),
+    /// Not known yet. Send it again, resolve it, or keep the ticket.
+    #[error("{0}")]
+    Unresolved(#[source] UnresolvedPublication),
+    /// The evidence is gone: whether it was published can no longer be known.
+    #[error("whether it was published is no longer known: {0}")]
+    NoLongerKnown(#[source] Forgotten),
+    /// The database could not be reached: surely not published yet.
+    #[error("not published, the database is unavailable: {0}")]
+    Unavailable(#[source] StoreError),
+    /// The store refuses to serve until something is mended: surely not published.
+    #[error("not published: {0}")]
+    Rejected(#[source] StoreError),
+    /// This payload cannot be published: nothing was sent.
+    #[error("this cannot be published: {0}")]
+    Invalid(#[source] StoreError),
+}
+
+impl PublishError {
+    /// Whether this worker's lease is over, as the client or the database found: the build is to be discarded, and surely was
+    /// not published.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        match self {
+            Self::Lost(_) => true,
+            Self::Refused(refusal) => !matches!(refusal, Refusal::StaleSource { .. }),
+            _ => false,
+        }
+    }
+}
+
+/// A publication whose outcome is not known yet, with what is needed to learn it.
+#[derive(Debug, thiserror::Error)]
+#[error("whether generation {} of report {} was published is not known yet: {source}", .ticket.fence.generation, .ticket.fence.report)]
+pub struct UnresolvedPublication {
+    ticket: Ticket,
+    source: Box<StoreError>,
+}
+
+impl UnresolvedPublication {
+    /// For [`LeaseSupervisor::resolve`](crate::LeaseSupervisor::resolve).
+    #[must_use]
+    pub fn ticket(&self) -> Ticket {
+        self.ticket
+    }
+}

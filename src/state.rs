@@ -1,0 +1,209 @@
+//! What a guard, its handles, its renewal and its publication share: the state of one lease.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::{Clock, Moment};
+use crate::error::StoreError;
+use crate::fence::Fence;
+use crate::loss::{Evidence, Loss, LossReason};
+
+/// The state of one lease. Once it is over it stays over; whoever ends it first says why.
+#[derive(Debug)]
+pub(crate) struct LeaseState {
+    clock: Arc<dyn Clock>,
+    /// Never handed out: users get children, so that their cancelling cannot trip the lease without a reason.
+    token: CancellationToken,
+    /// Set after `loss` and before `token`: what a supervised build looks at on every poll.
+    over: AtomicBool,
+    publishing: AtomicBool,
+    loss: OnceLock<Loss>,
+    deadline: AtomicU64,
+    confirmed_at: AtomicU64,
+    renewals: AtomicU64,
+    last_progress: AtomicU64,
+    /// Builds on blocking threads, which nothing can stop: while there are any, the lease is left to expire.
+    blocking_builds: AtomicUsize,
+    rare: Mutex<Rare>,
+    changes: watch::Sender<()>,
+}
+
+/// What changes rarely and is read rarely.
+#[derive(Debug)]
+struct Rare {
+    fence: Fence,
+    last_error: Option<Arc<StoreError>>,
+}
+
+impl LeaseState {
+    pub(crate) fn new(clock: Arc<dyn Clock>, fence: Fence, confirmed_at: Moment, deadline: Moment) -> Self {
+        let now = clock.now().as_nanos();
+        Self {
+            clock,
+            token: CancellationToken::new(),
+            over: AtomicBool::new(false),
+            publishing: AtomicBool::new(false),
+            loss: OnceLock::new(),
+            deadline: AtomicU64::new(deadline.as_nanos()),
+            confirmed_at: AtomicU64::new(confirmed_at.as_nanos()),
+            renewals: AtomicU64::new(0),
+            last_progress: AtomicU64::new(now),
+            blocking_builds: AtomicUsize::new(0),
+            rare: Mutex::new(Rare { fence, last_error: None }),
+            changes: watch::Sender::new(()),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Moment {
+        self.clock.now()
+    }
+
+    pub(crate) fn token(&self) -> &CancellationToken {
+        &self.token
+    }
+
+    pub(crate) fn fence(&self) -> Fence {
+        self.rare().fence
+    }
+
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
+    }
+
+    /// Whether the lease is over, without a look at the clock: one atomic load.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
+    /// Why the lease is over, if it was ended; without a look at the clock.
+    pub(crate) fn loss(&self) -> Option<&Loss> {
+        if self.is_over() { self.loss.get() } else { None }
+    }
+
+    /// Looks at the clock, and ends the lease if its deadline has passed. What remains until then, or why it is over.
+    pub(crate) fn check(&self) -> Result<Duration, Loss> {
+        if let Some(loss) = self.loss() {
+            return Err(loss.clone());
+        }
+        let remaining = self.deadline().since(self.now());
+        if remaining.is_zero() { Err(self.trip(LossReason::DeadlinePassed)) } else { Ok(remaining) }
+    }
+
+    /// Ends the lease. Answers the loss that counts: this one, or the one that came first.
+    pub(crate) fn trip(&self, reason: LossReason) -> Loss {
+        let mut first = false;
+        let loss = self.loss.get_or_init(|| {
+            first = true;
+            let now = self.now();
+            let rare = self.rare();
+            Loss::new(Evidence {
+                fence: rare.fence,
+                reason,
+                since_confirmed: now.since(Moment::from_nanos(self.confirmed_at.load(Ordering::Relaxed))),
+                past_deadline: now.since(self.deadline()),
+                last_error: rare.last_error.clone(),
+            })
+        });
+        // Also by whoever came second: what it was told must hold when it looks again.
+        self.over.store(true, Ordering::Release);
+        if first {
+            if reason.is_own_doing() {
+                tracing::debug!(fence = %loss.fence(), %reason, "lease ended");
+            } else {
+                tracing::warn!(fence = %loss.fence(), %reason, since_confirmed = ?loss.since_confirmed(), "lease lost");
+            }
+            self.token.cancel();
+            self.changes.send_replace(());
+        }
+        loss.clone()
+    }
+
+    /// A renewal of this fence was confirmed. Without effect if the lease goes on under another fence meanwhile.
+    pub(crate) fn confirmed(&self, fence: Fence, confirmed_at: Moment, deadline: Moment) {
+        {
+            let mut rare = self.rare();
+            if rare.fence != fence {
+                return;
+            }
+            rare.last_error = None;
+            self.set_times(confirmed_at, deadline);
+        }
+        self.renewals.fetch_add(1, Ordering::Relaxed);
+        self.changes.send_replace(());
+    }
+
+    pub(crate) fn renewals(&self) -> u64 {
+        self.renewals.load(Ordering::Relaxed)
+    }
+
+    /// The lease goes on under another fence, after a publication that advanced it.
+    pub(crate) fn advanced(&self, fence: Fence, confirmed_at: Moment, deadline: Moment) {
+        {
+            let mut rare = self.rare();
+            rare.fence = fence;
+            rare.last_error = None;
+            self.set_times(confirmed_at, deadline);
+        }
+        self.publishing.store(false, Ordering::Release);
+        self.changes.send_replace(());
+    }
+
+    fn set_times(&self, confirmed_at: Moment, deadline: Moment) {
+        self.confirmed_at.store(confirmed_at.as_nanos(), Ordering::Relaxed);
+        self.deadline.store(deadline.as_nanos(), Ordering::Release);
+    }
+
+    /// A publication of the guard's own is on its way: it will say how the lease goes on.
+    pub(crate) fn set_publishing(&self, publishing: bool) {
+        self.publishing.store(publishing, Ordering::Release);
+    }
+
+    pub(crate) fn is_publishing(&self) -> bool {
+        self.publishing.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn failed(&self, error: Arc<StoreError>) {
+        self.rare().last_error = Some(error);
+    }
+
+    pub(crate) fn progress(&self) {
+        self.last_progress.store(self.now().as_nanos(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn last_progress(&self) -> Moment {
+        Moment::from_nanos(self.last_progress.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn deadline(&self) -> Moment {
+        Moment::from_nanos(self.deadline.load(Ordering::Acquire))
+    }
+
+    /// Counts a build on a blocking thread until the mark is dropped.
+    pub(crate) fn blocking_build(self: &Arc<Self>) -> BlockingBuild {
+        self.blocking_builds.fetch_add(1, Ordering::AcqRel);
+        BlockingBuild(Arc::clone(self))
+    }
+
+    pub(crate) fn has_blocking_build(&self) -> bool {
+        self.blocking_builds.load(Ordering::Acquire) > 0
+    }
+
+    fn rare(&self) -> std::sync::MutexGuard<'_, Rare> {
+        // Nothing in here can be left half-written by a panic.
+        self.rare.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Marks that a build runs on a blocking thread.
+#[derive(Debug)]
+pub(crate) struct BlockingBuild(Arc<LeaseState>);
+
+impl Drop for BlockingBuild {
+    fn drop(&mut self) {
+        self.0.blocking_builds.fetch_sub(1, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Every check of the project, in one command: bash tests/run.sh
+#
+# Needs a Rust toolchain with rustfmt and clippy, and a C compiler for the bundled SQLite. cargo-deny is installed from
+# crates.io if it is missing; cargo-nextest is used if it is there. No server is needed: the embedded store's tests make
+# their own files, in the target folder and, for the memory-backed ones, in /dev/shm.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+step() { printf '\n== %s\n' "$*"; }
+loudly() { printf '\n!! %s\n' "$*"; }
+
+step "format"
+cargo fmt --all --check
+
+step "lints, warnings denied, over the features that matter"
+for features in "" sqlite serde test-util conformance; do
+    cargo clippy --quiet --no-default-features --features "$features" -- -D warnings
+done
+cargo clippy --quiet --all-targets --all-features -- -D warnings
+
+step "documentation, warnings denied"
+RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --all-features
+
+step "dependencies: licences, bans, sources, advisories"
+if ! cargo deny --version >/dev/null 2>&1; then
+    echo "cargo-deny is not here: installing it (a few minutes)"
+    cargo install --quiet --locked cargo-deny --version 0.20.2
+fi
+cargo deny --log-level error --all-features check bans licenses sources
+if ! cargo deny --log-level error --all-features check advisories 2>/dev/null; then
+    # Either there is an advisory, or the database of advisories cannot be had here.
+    if ! said=$(cargo deny --log-level error --offline --all-features check advisories 2>&1); then
+        case "$said" in
+        *advisory-db*) loudly "ADVISORIES WERE NOT CHECKED: the advisory database cannot be fetched from here" ;;
+        *) printf '%s\n' "$said"; exit 1 ;;
+        esac
+    else
+        echo "advisories ok (by the copy of the database that is here)"
+    fi
+fi
+
+step "documentation examples"
+cargo test --quiet --doc --all-features
+
+step "the main job, as the README has it"
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+database="$scratch/reports.db"
+cargo run --quiet --example rebuild_report --features sqlite -- --database "$database"
+# Not piped: a reader that stops early would be a failure of the writer here.
+cargo run --quiet --example rebuild_report --features sqlite -- --database "$database" --read >"$scratch/report.txt"
+grep -q "eneration 1" "$scratch/report.txt"
+head -n 12 "$scratch/report.txt"
+
+step "tests"
+# Builds the examples too, which some tests run as processes of their own.
+cargo build --quiet --examples --all-features
+if cargo nextest --version >/dev/null 2>&1; then
+    cargo nextest run --all-features --no-fail-fast
+else
+    cargo test --all-features --no-fail-fast
+fi
