@@ -3,9 +3,9 @@
 use rusqlite::{Connection, Params, named_params};
 
 const HELD: &str = "INSERT INTO ReportPublication (ReportId, Generation, LeaseOwner, LeaseBootId, LeaseUntilNanos,
-    TakeoverDelayMillis, RecoveryEpoch, PublishedGeneration, PublishedEpoch, PublishedAtUtc, SourceRevision,
+    TakeoverDelayMillis, RecoveryEpoch, PublishedGeneration, PublishedAtUtc, SourceRevision,
     SourceRevisionFloor)
-    VALUES ('report', 7, 'owner', 'boot', 1000, 1, 3, 6, 3, '', 20, 30)";
+    VALUES ('report', 7, 'owner', 'boot', 1000, 1, 3, 6, '', 20, 30)";
 
 /// A row that is held by owner under generation 7 and epoch 3 until 1000, with a change made to it.
 fn row(change: &str) -> Connection {
