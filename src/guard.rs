@@ -236,12 +236,16 @@ impl LeaseGuard {
         self.next_owner = Some(next_owner);
     }
 
-    /// Goes on under the lease that a publication advanced to.
+    /// Goes on under the lease that a publication advanced to, unless this one was lost while the answer was on its way: then
+    /// nobody here goes on, and that lease is released.
     pub(crate) fn advance(&mut self, sent_at: Moment, next: NextLease) {
         let works = Arc::clone(self.engine.works());
         self.next_owner = None;
         let machine = machine_of(&works, sent_at, next.remaining);
-        self.state.advanced(next.fence, machine.confirmed_at(), machine.deadline());
+        if !self.state.advanced(next.fence, machine.confirmed_at(), machine.deadline()) {
+            drop(works.release(next.fence));
+            return self.end(LossReason::Published);
+        }
         self.renewal.retire();
         self.renewal = Renewal::start(&works, &self.state, machine);
     }

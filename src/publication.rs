@@ -283,12 +283,7 @@ impl Publication {
                 let Published { receipt, next } = published;
                 self.progress = Progress::Settled(Outcome::Published(receipt));
                 match next {
-                    Some(next) if !self.guard.state().is_over() => self.guard.advance(sent_at, next),
-                    // Lost while the answer was on its way: nobody here goes on under the lease that was advanced to.
-                    Some(next) => {
-                        drop(self.guard.works().release(next.fence));
-                        self.guard.end(LossReason::Published);
-                    }
+                    Some(next) => self.guard.advance(sent_at, next),
                     None => self.guard.end(LossReason::Published),
                 }
                 Ok(receipt)

@@ -46,7 +46,7 @@ async fn renew(works: Arc<Works>, mut machine: Machine, mut death: DeathWatch) {
         let now = state.now();
         let until = match machine.step(now, state.last_progress(), fastrand::f64()) {
             Step::Trip(reason) => {
-                state.trip(reason);
+                state.trip_under(fence, reason);
                 break;
             }
             Step::Send { timeout } => {
@@ -90,7 +90,7 @@ fn apply(state: &LeaseState, fence: Fence, machine: &mut Machine, reply: Option<
                 }
                 // Somebody who has the ticket finished the publication; this guard's own would say how it goes on.
                 RenewAnswer::Published(_) if !state.is_publishing() => {
-                    state.trip(LossReason::Published);
+                    state.trip_under(fence, LossReason::Published);
                 }
                 RenewAnswer::Published(_) | RenewAnswer::Refused(_) => {}
             }
@@ -114,8 +114,8 @@ struct DeathWatch {
 impl Drop for DeathWatch {
     fn drop(&mut self) {
         // A lease that advanced is renewed by another task, under another fence.
-        if self.armed && self.state.fence() == self.fence {
-            self.state.trip(LossReason::RenewalDied);
+        if self.armed {
+            self.state.trip_under(self.fence, LossReason::RenewalDied);
         }
     }
 }
