@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use leasehold::store::Store;
 use leasehold::testing::{Fault, FaultyStore, MemoryStore, Operation};
 use leasehold::{
-    LeaseGuard, LeasePolicy, LeasePolicyBuilder, LeaseStatus, LeaseSupervisor, LossReason, ReportId, RunError,
+    AcquireError, LeaseGuard, LeasePolicy, LeasePolicyBuilder, LeaseStatus, LeaseSupervisor, LossReason, ReportId,
+    RunError,
 };
 use support::{TestStore, budget, secs};
 use tokio::runtime::{Builder, Runtime};
@@ -120,6 +121,21 @@ fn a_runtime_that_is_shut_down_with_its_renewals_trips_the_token() {
     let LeaseStatus::Lost(loss) = guard.status() else { panic!("it is lost") };
     assert_eq!(loss.reason(), LossReason::RenewalDied);
     drop(guard);
+}
+
+#[test]
+fn waiting_for_a_lease_ends_when_every_runtime_is_gone() {
+    let (runtime, report) = (current_thread(), ReportId::from_name("r"));
+    let store = new_store(&runtime, report);
+    let supervisor = {
+        let _entered = runtime.enter();
+        let builder = LeaseSupervisor::builder(store.clone(), policy().build().unwrap());
+        builder.renew_on(runtime.handle().clone()).start().unwrap()
+    };
+    drop(runtime);
+    let waiting = async { tokio::time::timeout(secs(30), supervisor.acquire_wait(report, None)).await };
+    let error = current_thread().block_on(waiting).expect("it does not try for ever").unwrap_err();
+    assert!(matches!(error, AcquireError::ShutDown), "{error}");
 }
 
 #[test]

@@ -60,6 +60,18 @@ async fn an_acquisition_that_stays_unknown_is_closed_and_holds_the_lease_for_nob
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_acquisition_whose_first_request_was_lost_is_closed_whatever_the_second_is_answered() {
+    let scene = scene().await;
+    let theirs = acquire(&scene.rival(), scene.report).await;
+    scene.store.plan(Operation::Acquire, Fault::Fail(StoreErrorKind::Unknown));
+    let error = scene.supervisor.acquire(scene.report, None).await.unwrap_err();
+    assert!(matches!(error, AcquireError::Busy(_)), "{error}");
+    no_tasks_left(&scene.supervisor).await;
+    assert_eq!(scene.store.calls(Operation::Close), 1, "the first request may still arrive, after the holder has gone");
+    assert!(matches!(theirs.status(), LeaseStatus::Held { .. }));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_dropped_acquisition_holds_the_lease_for_nobody_whenever_its_request_arrives() {
     for arrives_late in [false, true] {
         let scene = scene().await;

@@ -140,6 +140,7 @@ impl Works {
         limit: Duration,
         call: impl FnOnce(&dyn ErasedStore, Budget) -> StoreCall<T> + Send + 'static,
     ) -> impl Future<Output = Result<T, StoreError>> + Send + 'static {
+        let lane = self.open(lane);
         let store = Arc::clone(&self.lane(lane).1);
         let budget = Budget::within(limit);
         let task = self.spawn(lane, bounded(limit, async move { call(&*store, budget).await }));
@@ -152,7 +153,8 @@ impl Works {
         limit: Duration,
         future: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     ) -> impl Future<Output = Result<T, StoreError>> + Send + 'static {
-        self.joined(Lane::Caller, self.spawn(Lane::Caller, bounded(limit, future)))
+        let lane = self.open(Lane::Caller);
+        self.joined(lane, self.spawn(lane, bounded(limit, future)))
     }
 
     /// Frees a lease in the background, within the clean-up time-out.
@@ -245,10 +247,15 @@ impl Works {
         self.tasks.len()
     }
 
+    /// This lane, or the one that does its work since its runtime is gone.
+    fn open(&self, lane: Lane) -> Lane {
+        if self.caller_is_gone.load(Ordering::Relaxed) { Lane::Renewal } else { lane }
+    }
+
     fn lane(&self, lane: Lane) -> &(Handle, Arc<dyn ErasedStore>) {
-        match lane {
-            Lane::Caller if !self.caller_is_gone.load(Ordering::Relaxed) => &self.caller,
-            Lane::Caller | Lane::Renewal => &self.renewal,
+        match self.open(lane) {
+            Lane::Caller => &self.caller,
+            Lane::Renewal => &self.renewal,
         }
     }
 
@@ -264,8 +271,10 @@ impl Works {
                 Ok(answer) => answer,
                 Err(error) if error.is_panic() => Err(StoreError::unknown("the store panicked").with_source(error)),
                 Err(error) => {
-                    if lane == Lane::Caller {
-                        works.caller_is_gone.store(true, Ordering::Relaxed);
+                    match lane {
+                        Lane::Caller => works.caller_is_gone.store(true, Ordering::Relaxed),
+                        // Nothing can be renewed any more: a caller that waits for a lease must not wait for ever.
+                        Lane::Renewal => works.registry.close(),
                     }
                     Err(StoreError::unknown("the runtime of the store call was shut down").with_source(error))
                 }
