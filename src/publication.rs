@@ -251,8 +251,8 @@ impl Publication {
         let works = Arc::clone(self.guard.works());
         let request = self.request(payload);
         let was = std::mem::replace(&mut self.progress, Progress::Uncertain);
-        if let Some(next_owner) = self.next_owner {
-            self.guard.may_advance_to(next_owner);
+        if self.next_owner.is_some() {
+            self.guard.state().set_next_owner(self.next_owner);
         }
         self.guard.state().set_publishing(true);
         let sent_at = self.guard.state().now();
@@ -367,11 +367,11 @@ pub(crate) async fn resolve(works: &Arc<Works>, ticket: Ticket) -> Result<Outcom
     if let Some(owner) = next_owner {
         // First, so that a late publication finds it closed and does not hand the lease to nobody.
         let request = CloseRequest { report: fence.report, owner, learned: None };
-        works.clean_up(move |store, budget| store.close(request, budget)).await?;
+        works.close(request).await?;
     }
     let learned = Some((fence.generation, fence.epoch));
     let request = CloseRequest { report: fence.report, owner: fence.owner, learned };
-    let answer = works.clean_up(move |store, budget| store.close(request, budget)).await?;
+    let answer = works.close(request).await?;
     Ok(match answer {
         CloseAnswer::Ended(Ending::Published(receipt)) if receipt.operation == operation => Outcome::Published(receipt),
         CloseAnswer::Ended(_) => Outcome::NotPublished,

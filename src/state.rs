@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, Moment};
 use crate::error::StoreError;
-use crate::fence::Fence;
+use crate::fence::{Fence, Owner};
 use crate::loss::{Evidence, Loss, LossReason};
 
 /// The state of one lease. Once it is over it stays over; whoever ends it first says why.
@@ -36,6 +36,8 @@ pub(crate) struct LeaseState {
 #[derive(Debug)]
 struct Rare {
     fence: Fence,
+    /// The owner that a publication on its way may advance to: closed with the lease, so that none is held by nobody.
+    next_owner: Option<Owner>,
     last_error: Option<Arc<StoreError>>,
 }
 
@@ -53,7 +55,7 @@ impl LeaseState {
             renewals: AtomicU64::new(0),
             last_progress: AtomicU64::new(now),
             blocking_builds: AtomicUsize::new(0),
-            rare: Mutex::new(Rare { fence, last_error: None }),
+            rare: Mutex::new(Rare { fence, next_owner: None, last_error: None }),
             changes: watch::Sender::new(()),
         }
     }
@@ -68,6 +70,15 @@ impl LeaseState {
 
     pub(crate) fn fence(&self) -> Fence {
         self.rare().fence
+    }
+
+    pub(crate) fn next_owner(&self) -> Option<Owner> {
+        self.rare().next_owner
+    }
+
+    /// A publication is on its way that may advance the lease to this owner; `None`: not any more.
+    pub(crate) fn set_next_owner(&self, next_owner: Option<Owner>) {
+        self.rare().next_owner = next_owner;
     }
 
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
@@ -166,6 +177,7 @@ impl LeaseState {
                 return false;
             }
             rare.fence = fence;
+            rare.next_owner = None;
             rare.last_error = None;
             self.set_times(confirmed_at, deadline);
         }
@@ -235,7 +247,7 @@ mod tests {
     use std::sync::Weak;
 
     use super::*;
-    use crate::fence::{Epoch, Generation, Owner, ReportId};
+    use crate::fence::{Epoch, Generation, ReportId};
 
     fn fence(generation: i64) -> Fence {
         let (owner, generation) = (Owner::random(), Generation::new(generation));

@@ -139,6 +139,48 @@ fn waiting_for_a_lease_ends_when_every_runtime_is_gone() {
 }
 
 #[test]
+fn a_shutdown_returns_by_its_limit_though_nobody_drives_the_runtime_that_renews() {
+    let (idle, runtime, report) = (current_thread(), current_thread(), ReportId::from_name("r"));
+    let store = new_store(&runtime, report);
+    let supervisor = {
+        let _entered = runtime.enter();
+        let builder = LeaseSupervisor::builder(store.clone(), policy().build().unwrap());
+        builder.renew_on(idle.handle().clone()).start().unwrap()
+    };
+    let guard = acquire(&runtime, &supervisor, report);
+    let shutdown = async { tokio::time::timeout(secs(30), supervisor.shutdown(secs(1))).await };
+    let told = runtime.block_on(shutdown).expect("it returns by its limit");
+    assert_eq!(told.not_released, vec![guard.lease().fence()]);
+}
+
+#[test]
+fn a_blocking_build_whose_runtime_is_gone_never_runs_and_its_lease_is_released() {
+    let (runtime, report) = (current_thread(), ReportId::from_name("r"));
+    let store = new_store(&runtime, report);
+    let supervisor = supervised(&runtime, &store);
+    let guard = acquire(&runtime, &supervisor, report);
+    drop(runtime);
+    let build = |_| panic!("there is no runtime to run it on");
+    let built: Result<(), _> = current_thread().block_on(guard.supervise_blocking(build));
+    assert!(built.is_err());
+    drop(guard);
+    wait_until("the release", || is_free(&store, report));
+    assert_eq!(store.calls(Operation::Release), 1, "it did not just expire");
+}
+
+#[test]
+fn a_guard_that_a_thread_local_drops_at_the_end_of_its_thread_is_released() {
+    thread_local!(static KEPT: std::cell::RefCell<Option<LeaseGuard>> = const { std::cell::RefCell::new(None) });
+
+    let (runtime, report) = (current_thread(), ReportId::from_name("r"));
+    let store = new_store(&runtime, report);
+    let supervisor = supervised(&runtime, &store);
+    let guard = acquire(&runtime, &supervisor, report);
+    std::thread::spawn(move || KEPT.with(|kept| *kept.borrow_mut() = Some(guard))).join().unwrap();
+    wait_until("the release", || store.calls(Operation::Release) == 1);
+}
+
+#[test]
 fn no_thread_is_left_once_the_supervisor_and_its_guards_are_gone() {
     // In a process of its own, so that the threads of other tests do not count.
     if std::env::var_os("LEASEHOLD_COUNTS_THREADS").is_none() {

@@ -313,6 +313,45 @@ async fn a_shutdown_releases_a_guard_that_nobody_drops_after_half_its_limit() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_shutdown_frees_the_lease_that_an_unanswered_publication_advanced_to() {
+    let scene = scene().await;
+    scene.store.plan(Operation::PublishAndAdvance, Fault::HangAfterwards);
+    let mut publication = scene.acquire().await.publication("part").and_advance();
+    let mut send = Box::pin(publication.send());
+    assert!(timeout(secs(1), &mut send).await.is_err(), "it is accepted, and its answer never comes");
+    let report = scene.supervisor.shutdown(secs(4)).await;
+    assert_eq!((report.released, report.not_released.len()), (1, 0));
+    assert!(scene.is_free().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_of_many_leases_takes_longer_than_one_clean_up_may_and_releases_all() {
+    const COUNT: usize = 200;
+    let scene = scene_with(policy().cleanup_timeout(secs(1))).await;
+    let mut guards = Vec::new();
+    for index in 0..COUNT {
+        let report = ReportId::from_name(&format!("report {index}"));
+        scene.store.provision(report, budget()).await.unwrap();
+        guards.push(acquire(&scene.supervisor, report).await);
+    }
+    let gate = Gate::new();
+    scene.store.plan_always(Operation::Release, Fault::Hold(gate.clone()));
+    let each_takes_300_ms = tokio::spawn(async move {
+        loop {
+            gate.arrival().await;
+            let gate = gate.clone();
+            tokio::spawn(async move {
+                sleep(Duration::from_millis(300)).await;
+                gate.open();
+            });
+        }
+    });
+    let report = scene.supervisor.shutdown(secs(60)).await;
+    each_takes_300_ms.abort();
+    assert_eq!((report.released, report.not_released.len()), (COUNT, 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_acquisition_under_way_at_a_shutdown_is_handed_back() {
     let scene = scene().await;
     let gate = Gate::new();

@@ -35,7 +35,7 @@ pub(crate) use registry::Registry;
 const GRACE: Duration = Duration::from_millis(250);
 
 /// How many releases and closes of the background run at once: a shutdown of thousands must not open as many connections.
-const CLEAN_UPS_AT_ONCE: usize = 32;
+pub(crate) const CLEAN_UPS_AT_ONCE: usize = 32;
 
 /// Where a store call runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,10 +165,17 @@ impl Works {
         self.clean_up(move |store, budget| store.release(fence, budget))
     }
 
+    /// Closes an acquisition in the background, within the clean-up time-out.
+    pub(crate) fn close(
+        self: &Arc<Self>,
+        request: CloseRequest,
+    ) -> impl Future<Output = Result<CloseAnswer, StoreError>> + Send + 'static {
+        self.clean_up(move |store, budget| store.close(request, budget))
+    }
+
     /// Closes an acquisition whose answer nobody waits for any more.
     pub(crate) fn close_unlearned(self: &Arc<Self>, report: ReportId, owner: Owner) {
-        let request = CloseRequest { report, owner, learned: None };
-        let close = self.clean_up(move |store, budget| store.close(request, budget));
+        let close = self.close(CloseRequest { report, owner, learned: None });
         self.detach(async move {
             match close.await {
                 Ok(CloseAnswer::Ended(_) | CloseAnswer::NoLongerKnown(_)) => {}
