@@ -366,6 +366,17 @@ async fn an_acquisition_under_way_at_a_shutdown_is_handed_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn time_outs_without_end_are_no_time_outs() {
+    let scene = scene_with(policy().operation_timeout(Duration::MAX).cleanup_timeout(Duration::MAX)).await;
+    let guard = scene.acquire().await;
+    assert!(matches!(guard.release().await, leasehold::ReleaseOutcome::Released));
+    let policy = policy().cleanup_timeout(Duration::MAX).build().unwrap();
+    assert!(leasehold::LeaseSupervisor::new(MemoryStore::new(), policy).is_ok());
+    let told = scene.supervisor.shutdown(Duration::MAX).await;
+    assert!(told.not_released.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn readers_get_a_payload_only_if_it_is_newer() {
     use leasehold::answer::ReadAnswer;
     let scene = scene().await;

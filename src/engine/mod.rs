@@ -86,7 +86,7 @@ impl Engine {
                 handle
             }
             None => {
-                let drain = policy.cleanup_timeout + GRACE;
+                let drain = policy.cleanup_timeout.saturating_add(GRACE);
                 thread::start(stop.clone(), ended.clone(), tasks.clone(), drain)?
             }
         };
@@ -194,19 +194,22 @@ impl Works {
         let works = Arc::clone(self);
         let limit = self.policy.cleanup_timeout;
         let task = self.spawn(Lane::Renewal, async move {
+            let began = tokio::time::Instant::now();
             let store = Arc::clone(&works.renewal.1);
             let attempts = async {
                 let _turn = works.clean_ups.acquire().await;
                 loop {
-                    match bounded(limit, call(&*store, Budget::within(limit))).await {
-                        Err(error) if error.is_transient() => {
+                    // What is left, not the whole limit again: no call is dropped before its own budget is spent.
+                    let left = limit.saturating_sub(began.elapsed());
+                    match bounded(left, call(&*store, Budget::within(left))).await {
+                        Err(error) if error.is_transient() && !left.is_zero() => {
                             tokio::time::sleep(retry_wait(limit)).await;
                         }
                         answer => return answer,
                     }
                 }
             };
-            tokio::time::timeout(limit + GRACE, attempts)
+            tokio::time::timeout(limit.saturating_add(GRACE), attempts)
                 .await
                 .unwrap_or_else(|_| Err(StoreError::unknown(format!("the clean-up did not succeed within {limit:?}"))))
         });
@@ -300,11 +303,13 @@ fn retry_wait(limit: Duration) -> Duration {
 }
 
 /// Bounds a store call by its budget and a grace, in which a store's own, better error may still come.
+///
+/// The grace of a short budget is short: renewals of a short lease must not keep their places for longer than it lasts.
 pub(crate) async fn bounded<T>(
     limit: Duration,
     call: impl Future<Output = Result<T, StoreError>>,
 ) -> Result<T, StoreError> {
-    match tokio::time::timeout(limit + GRACE, call).await {
+    match tokio::time::timeout(limit.saturating_add(GRACE.min(limit)), call).await {
         Ok(answer) => answer,
         Err(_) => Err(StoreError::unknown(format!("the store did not answer within {limit:?}, nor say so itself"))),
     }
@@ -316,5 +321,62 @@ struct AbortOnDrop<T>(JoinHandle<T>);
 impl<T> Drop for AbortOnDrop<T> {
     fn drop(&mut self) {
         self.0.abort();
+    }
+}
+
+#[cfg(all(test, feature = "test-util"))]
+mod tests {
+    use std::future::pending;
+    use std::sync::Mutex;
+
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+    use crate::testing::{MemoryStore, TokioClock};
+
+    const LIMIT: Duration = Duration::from_secs(5);
+
+    /// A call that is dropped without an answer notes how much of its budget was left.
+    struct Call {
+        began: Instant,
+        budget: Duration,
+        answered: bool,
+        left: Arc<Mutex<Vec<Duration>>>,
+    }
+
+    impl Drop for Call {
+        fn drop(&mut self) {
+            if !self.answered {
+                self.left.lock().unwrap().push(self.budget.saturating_sub(self.began.elapsed()));
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_clean_up_is_dropped_before_its_own_budget_is_spent() {
+        let policy = LeasePolicy::builder(6 * LIMIT).cleanup_timeout(LIMIT).build().unwrap();
+        let clock = Arc::new(TokioClock::start());
+        let engine = Engine::start(Arc::new(MemoryStore::new()), policy, clock, Some(Handle::current())).unwrap();
+        let left = Arc::new(Mutex::new(Vec::new()));
+        let notes = Arc::clone(&left);
+        let began = Instant::now();
+        let answer: Result<(), _> = engine
+            .works()
+            .clean_up(move |_, budget| {
+                let left = Arc::clone(&notes);
+                let call = Call { began: Instant::now(), budget: budget.remaining(), answered: false, left };
+                Box::pin(async move {
+                    let mut call = call; // All of it, not the one field below.
+                    if began.elapsed() > LIMIT / 2 {
+                        pending::<()>().await;
+                    }
+                    sleep(LIMIT * 3 / 5).await;
+                    call.answered = true;
+                    Err(StoreError::unavailable("planned: the first attempt fails late"))
+                })
+            })
+            .await;
+        assert!(answer.is_err() && began.elapsed() <= LIMIT + GRACE);
+        assert_eq!(*left.lock().unwrap(), [Duration::ZERO], "one call was dropped, with nothing left of its budget");
     }
 }
