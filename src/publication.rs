@@ -99,15 +99,23 @@ impl Publication {
 
     /// Says which source revision the payload was built from. The database refuses it if that is below the floor or below
     /// what is visible; once a report has a revision, every publication of it needs one.
+    ///
+    /// Without effect while an attempt has an unknown outcome: it may still be accepted, and is not to be another publication.
     pub fn with_revision(mut self, revision: SourceRevision) -> Self {
-        self.revision = Some(revision);
+        if !matches!(self.progress, Progress::Uncertain) {
+            self.revision = Some(revision);
+        }
         self
     }
 
     /// Keeps the lease after the publication, under the next generation, a new owner and a fresh TTL: for holders that
     /// publish many times. After [`send`](Self::send), [`into_guard`](Self::into_guard) gives the guard back.
+    ///
+    /// It changes the [`ticket`](Self::ticket). Without effect while an attempt has an unknown outcome.
     pub fn and_advance(mut self) -> Self {
-        self.next_owner.get_or_insert_with(Owner::random);
+        if !matches!(self.progress, Progress::Uncertain) {
+            self.next_owner.get_or_insert_with(Owner::random);
+        }
         self
     }
 
@@ -167,14 +175,16 @@ impl Publication {
     /// together or not at all. It is sent once; a lost answer is resolved by closing the lease.
     ///
     /// # Errors
-    /// [`PublishError`]; also [`Invalid`](PublishError::Invalid) if the publication is to advance, or has an attempt of
-    /// unknown outcome.
+    /// [`PublishError`]; also [`Invalid`](PublishError::Invalid) if the publication is to advance, has an attempt of unknown
+    /// outcome, or was published before: this transaction is dropped then, and nothing of it applied.
     ///
     /// # Cancel safety
     /// The transaction runs to its end even if the future is dropped; then [`resolve`](Self::resolve).
     pub async fn send_within<T: FencedTransaction>(&mut self, transaction: T) -> Result<Receipt, PublishError> {
         if let Progress::Settled(outcome) = self.progress {
-            return self.settled(outcome);
+            self.settled(outcome)?;
+            let message = "it was published before, without this transaction: nothing of the transaction was applied";
+            return Err(PublishError::Invalid(StoreError::invalid(message)));
         }
         if self.next_owner.is_some() || matches!(self.progress, Progress::Uncertain) {
             let message = "a fenced transaction is sent once, and does not advance: resolve this publication first";
