@@ -55,6 +55,10 @@ async fn renew(works: Arc<Works>, mut machine: Machine, mut death: DeathWatch) {
             }
             Step::Wait(until) => until,
         };
+        if !machine.is_waiting() {
+            // Given up: a late answer would count as a renewal that was confirmed, and extend nothing.
+            in_flight = None;
+        }
         tokio::select! {
             biased;
             () = state.token().cancelled() => break,
