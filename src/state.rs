@@ -303,6 +303,15 @@ mod tests {
     }
 
     #[test]
+    fn a_late_renewal_of_the_fence_that_a_lease_advanced_from_moves_no_deadline() {
+        let (old, new) = (fence(1), fence(2));
+        let lease = LeaseState::new(Arc::new(StandsStill), old, at(10), at(40));
+        assert!(lease.advanced(new, at(10), at(30)));
+        lease.confirmed(old, at(11), at(41));
+        assert_eq!((lease.deadline(), lease.renewals()), (at(30), 0));
+    }
+
+    #[test]
     fn a_lease_that_is_over_does_not_advance() {
         let old = fence(1);
         let lease = LeaseState::new(Arc::new(StandsStill), old, at(10), at(40));

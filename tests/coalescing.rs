@@ -138,6 +138,23 @@ async fn a_batch_that_is_rejected_as_a_whole_is_renewed_one_by_one() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lease_that_ends_while_its_renewal_waits_is_not_renewed() {
+    let scene = scene().await;
+    let gate = Gate::new();
+    scene.store.plan(Operation::Renew, Fault::HoldAnswer(gate.clone()));
+    let _first = guards_named(&scene, 0..1).await;
+    sleep(Duration::from_millis(1_100)).await;
+    let second = guards_named(&scene, 1..2).await;
+    gate.arrival().await;
+    sleep(Duration::from_millis(2_200)).await;
+    drop(second);
+    sleep(Duration::from_millis(1)).await;
+    gate.open();
+    sleep(secs(1)).await;
+    assert_eq!(scene.store.renewals(), 1, "the second waited behind the first, and was over when its turn came");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lone_lease_never_waits() {
     let scene = scene().await;
     let guard = scene.acquire().await;

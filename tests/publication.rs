@@ -254,6 +254,23 @@ async fn an_uncertain_advance_that_is_given_up_leaves_the_report_to_others() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_resolve_that_stops_half_way_has_freed_the_lease_that_was_advanced_to() {
+    let scene = scene().await;
+    scene.store.plan(Operation::PublishAndAdvance, Fault::HangAfterwards);
+    let mut publication = scene.acquire().await.publication("part").and_advance();
+    let ticket = publication.ticket();
+    assert!(tokio::time::timeout(secs(1), publication.send()).await.is_err());
+    std::mem::forget(publication); // The process crashes.
+    let open = Gate::new();
+    open.open();
+    scene.store.plan(Operation::Close, Fault::HoldAnswer(open));
+    scene.store.plan(Operation::Close, Fault::Hang);
+    assert!(tokio::time::timeout(secs(1), scene.supervisor.resolve(ticket)).await.is_err());
+    assert!(scene.is_free().await, "the next owner is closed first");
+    assert!(matches!(scene.supervisor.resolve(ticket).await.unwrap(), Outcome::Published(_)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_ticket_of_a_replaced_history_is_no_longer_known() {
     let scene = scene().await;
     let publication = scene.acquire().await.publication("payload");
