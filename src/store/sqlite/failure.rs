@@ -175,8 +175,14 @@ pub(super) fn said(error: &rusqlite::Error) -> String {
     match error {
         rusqlite::Error::SqliteFailure(code, Some(text)) => format!("SQLite: {text}, code {}", code.extended_code),
         rusqlite::Error::SqliteFailure(code, None) => format!("SQLite: {code}"),
-        rusqlite::Error::SqlInputError { error: code, msg, .. } => {
-            format!("SQLite: {msg}, code {}", code.extended_code)
+        // What follows the first colon or quotation mark may be a piece of the statement, a value in it included.
+        rusqlite::Error::SqlInputError { error: code, msg, offset, .. } => {
+            let what = if msg.ends_with("syntax error") {
+                "syntax error"
+            } else {
+                msg.split([':', '"']).next().unwrap_or_default()
+            };
+            format!("SQLite: {what} at byte {offset}, code {}", code.extended_code)
         }
         rusqlite::Error::FromSqlConversionFailure(column, kind, _) => format!("column {column} holds a {kind}"),
         rusqlite::Error::InvalidColumnType(_, name, kind) => format!("column {name} holds a {kind}"),
