@@ -40,8 +40,8 @@ const ATTEMPTS: u32 = 5;
 #[must_use = "a publication does nothing before `send`, and dropping it releases the lease"]
 pub struct Publication {
     guard: LeaseGuard,
-    payload: String,
-    /// The payload once it was checked.
+    payload: Arc<str>,
+    /// The payload once it was checked; it shares the text.
     checked: Option<Payload>,
     /// The fence at the time it was made: what the ticket says also after an advance.
     fence: Fence,
@@ -63,7 +63,7 @@ enum Progress {
 }
 
 impl Publication {
-    pub(crate) fn new(guard: LeaseGuard, payload: String) -> Self {
+    pub(crate) fn new(guard: LeaseGuard, payload: Arc<str>) -> Self {
         Self {
             fence: guard.state().fence(),
             guard,
@@ -334,7 +334,7 @@ impl Publication {
     fn checked_payload(&mut self) -> Result<Payload, PublishError> {
         if self.checked.is_none() {
             let limit = self.guard.works().policy.max_payload;
-            self.checked = Some(Payload::new(self.payload.as_str(), limit).map_err(PublishError::Invalid)?);
+            self.checked = Some(Payload::new(Arc::clone(&self.payload), limit).map_err(PublishError::Invalid)?);
         }
         Ok(self.checked.clone().expect("it was set just now"))
     }
