@@ -25,6 +25,7 @@ pub struct Version {
 
 /// What is published now, without its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Visible {
     /// Which publication it is.
     pub version: Version,
@@ -36,6 +37,7 @@ pub struct Visible {
 
 /// The durable outcome of one accepted publication, as the ledger has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Receipt {
     /// The report.
     pub report: ReportId,
@@ -53,6 +55,7 @@ pub struct Receipt {
 
 /// How an acquisition ended, as the ledger has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Ending {
     /// Its one publication was accepted.
@@ -63,6 +66,7 @@ pub enum Ending {
 
 /// The answer of `provision`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum ProvisionAnswer {
     /// The row is new.
@@ -73,6 +77,7 @@ pub enum ProvisionAnswer {
 
 /// The answer of `acquire`, in the order in which a store looks for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum AcquireAnswer {
     /// The report was never provisioned.
@@ -95,6 +100,7 @@ pub enum AcquireAnswer {
 
 /// Who holds a lease, for people and for back-off.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Busy {
     /// The label that the holder gave.
     pub holder: Holder,
@@ -107,6 +113,7 @@ pub struct Busy {
 
 /// A lease that was granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Acquired {
     /// What every later request carries.
     pub fence: Fence,
@@ -118,6 +125,7 @@ pub struct Acquired {
 
 /// The answer of `renew`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum RenewAnswer {
     /// Extended: the expiry is the later of the old one and now + TTL.
@@ -133,6 +141,7 @@ pub enum RenewAnswer {
 
 /// One answer of `renew_many`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum BatchRenewal {
     /// The same as `renew` would have said.
@@ -145,6 +154,7 @@ pub enum BatchRenewal {
 ///
 /// A refusal is final for its fence, except [`StaleSource`](Self::StaleSource), which leaves the lease as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Refusal {
     /// The report's row does not exist.
@@ -196,6 +206,7 @@ pub enum Refusal {
 
 /// Why an outcome is no longer known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Forgotten {
     /// The ledger was pruned up to this generation.
@@ -217,6 +228,7 @@ pub enum Forgotten {
 
 /// The answer of `publish` and `publish_and_advance`, in the order in which a store looks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum PublishAnswer {
     /// This same operation was accepted before: the payload was not written again.
@@ -231,6 +243,7 @@ pub enum PublishAnswer {
 
 /// An accepted publication, and the lease that goes on after it, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Published {
     /// The durable outcome.
     pub receipt: Receipt,
@@ -240,6 +253,7 @@ pub struct Published {
 
 /// The lease that goes on after [`publish_and_advance`](crate::store::Store::publish_and_advance).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct NextLease {
     /// The fence of the new generation.
     pub fence: Fence,
@@ -249,6 +263,7 @@ pub struct NextLease {
 
 /// The answer of `close`: certain, and the same for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum CloseAnswer {
     /// How the acquisition ended. If it was still open, it is [`Ending::Closed`] from now on.
@@ -259,6 +274,7 @@ pub enum CloseAnswer {
 
 /// The answer of `release`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum ReleaseAnswer {
     /// The lease was held by exactly this fence and is free now.
@@ -269,6 +285,7 @@ pub enum ReleaseAnswer {
 
 /// The answer of `read`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum ReadAnswer {
     /// The report was never provisioned.
@@ -288,6 +305,7 @@ pub enum ReadAnswer {
 
 /// What a report's row says without its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Metadata {
     /// The generation of the latest acquisition (or force release); 0 before the first.
     pub generation: Generation,

@@ -7,6 +7,7 @@ use crate::fence::{Epoch, Generation, Holder, Owner, ReportId, SourceRevision};
 
 /// Who holds a report, for operators.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ReportStatus {
     /// The report.
     pub report: ReportId,
@@ -20,6 +21,7 @@ pub struct ReportStatus {
 
 /// A lease as operators see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LeaseView {
     /// The owner; `None` once the lease was seen expired and only its takeover delay keeps the report from others.
     pub owner: Option<Owner>,
@@ -35,6 +37,7 @@ pub struct LeaseView {
 
 /// The record of a force release.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Forced {
     /// The generation that was fenced out.
     pub generation: Generation,
@@ -46,6 +49,7 @@ pub struct Forced {
 
 /// The answer of `force_release`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum ForceAnswer {
     /// The report was never provisioned.
@@ -61,6 +65,7 @@ pub enum ForceAnswer {
 
 /// The answer of `require_source_revision` and `reset_source_revision`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum RevisionAnswer {
     /// The report was never provisioned.
@@ -71,6 +76,7 @@ pub enum RevisionAnswer {
 
 /// The answer of `advance_recovery_epoch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum EpochAnswer {
     /// Every row is in the new epoch and every lease is over.
@@ -89,6 +95,7 @@ pub enum EpochAnswer {
 
 /// What `check` found, for operators and start-up checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct CheckReport {
     /// The engine and its version.
     pub engine: String,
