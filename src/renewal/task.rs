@@ -11,7 +11,7 @@ use super::machine::{Machine, Pace, Step};
 use crate::answer::RenewAnswer;
 use crate::clock::Moment;
 use crate::engine::Works;
-use crate::error::StoreErrorKind;
+use crate::error::{StoreError, StoreErrorKind};
 use crate::fence::Fence;
 use crate::loss::LossReason;
 use crate::state::LeaseState;
@@ -48,6 +48,9 @@ async fn renew(works: Arc<Works>, mut machine: Machine, mut death: DeathWatch) {
         let now = state.now();
         let until = match machine.step(now, state.last_progress(), fastrand::f64()) {
             Step::Trip(reason) => {
+                if in_flight.is_some() && reason == LossReason::DeadlinePassed {
+                    state.failed(unanswered());
+                }
                 state.trip_under(fence, reason);
                 break;
             }
@@ -57,9 +60,9 @@ async fn renew(works: Arc<Works>, mut machine: Machine, mut death: DeathWatch) {
             }
             Step::Wait(until) => until,
         };
-        if !machine.is_waiting() {
-            // Given up: a late answer would count as a renewal that was confirmed, and extend nothing.
-            in_flight = None;
+        // Given up: a late answer would count as a renewal that was confirmed, and extend nothing.
+        if !machine.is_waiting() && in_flight.take().is_some() {
+            state.failed(unanswered());
         }
         tokio::select! {
             biased;
@@ -106,8 +109,18 @@ fn apply(state: &LeaseState, fence: Fence, machine: &mut Machine, reply: Option<
             machine.failed(state.now(), error.kind(), chance);
             state.failed(error);
         }
-        None => machine.failed(state.now(), StoreErrorKind::Unknown, chance),
+        None => {
+            machine.failed(state.now(), StoreErrorKind::Unknown, chance);
+            state.failed(Arc::new(StoreError::unknown(
+                "the statement of a renewal died without an answer: the store panicked",
+            )));
+        }
     }
+}
+
+/// The evidence that a silent store leaves.
+fn unanswered() -> Arc<StoreError> {
+    Arc::new(StoreError::unknown("a renewal was not answered within its time-out"))
 }
 
 /// Ends the lease when the renewal task does without having ended it: by a panic, or with its runtime.
