@@ -36,20 +36,14 @@ const MANY: usize = 14;
 
 /// Drops a subject at every point, under every pair of faults of its calls. How many drops that were.
 async fn drop_everywhere(subject: &Subject) -> usize {
-    let late = Gate::new();
     let mut drops = 0;
-    for cleanup in [None, Some(Fault::Hang)] {
-        for first in faults(&late) {
-            for others in faults(&late) {
-                for after in subject.afters() {
-                    for linger in [Duration::ZERO, Duration::from_millis(5)] {
-                        for point in 1..=MANY {
-                            let plan = Plan { first: first.clone(), others: others.clone(), cleanup: cleanup.clone() };
-                            let Some(calls) = drop_once(subject, plan, *after, linger, point).await else { break };
-                            // What would have befallen calls that were not made makes no drop point another one.
-                            drops += usize::from(calls > 1 || others.is_none());
-                        }
-                    }
+    for plan in Plan::all() {
+        for after in subject.afters() {
+            for linger in [Duration::ZERO, Duration::from_millis(5)] {
+                for point in 1..=MANY {
+                    let Some(calls) = drop_once(subject, plan.fresh(), *after, linger, point).await else { break };
+                    // What would have befallen calls that were not made makes no drop point another one.
+                    drops += usize::from(calls > 1 || plan.others.is_none());
                 }
             }
         }
@@ -59,9 +53,37 @@ async fn drop_everywhere(subject: &Subject) -> usize {
 
 #[derive(Debug, Clone)]
 struct Plan {
+    /// What befalls the subject's first call, and all others of that kind.
     first: Option<Fault>,
     others: Option<Fault>,
+    /// What befalls the calls that clean up.
     cleanup: Option<Fault>,
+    /// Where calls are held.
+    late: Gate,
+}
+
+impl Plan {
+    fn all() -> Vec<Self> {
+        let mut all = Vec::new();
+        for cleanup in [None, Some(Fault::Hang)] {
+            for first in faults(&Gate::new()) {
+                for others in faults(&Gate::new()) {
+                    all.push(Self { first: first.clone(), others, cleanup: cleanup.clone(), late: Gate::new() });
+                }
+            }
+        }
+        all
+    }
+
+    /// The same plan with a gate that nobody has opened.
+    fn fresh(&self) -> Self {
+        let late = Gate::new();
+        let held = |fault: &Option<Fault>| match fault {
+            Some(Fault::Hold(_)) => Some(Fault::Hold(late.clone())),
+            other => other.clone(),
+        };
+        Self { first: held(&self.first), others: held(&self.others), cleanup: self.cleanup.clone(), late: late.clone() }
+    }
 }
 
 /// Drops a subject at one point, after so many calls. `None` if it was ready before.
@@ -69,23 +91,22 @@ async fn drop_once(subject: &Subject, plan: Plan, after: After, linger: Duration
     let what = format!("{}, dropped at {point} after {linger:?}, {plan:?}, then {after:?}", subject.name);
     // Time-outs that leave room for a few attempts inside a TTL.
     let scene = scene_with(policy().operation_timeout(secs(4)).cleanup_timeout(secs(2))).await;
-    let prepared = (subject.prepare)(&scene).await;
-    if let Some(first) = plan.first.clone() {
-        scene.store.plan(subject.operation, first);
-    }
+    let subjects::Prepared { future, verdict } = (subject.prepare)(&scene).await;
+    let unharmed = Gate::new();
+    unharmed.open();
+    scene.store.plan(subject.operation, plan.first.clone().unwrap_or(Fault::HoldAnswer(unharmed)));
     scene.store.plan_always(subject.operation, plan.others.clone());
     for cleanup in [Operation::Close, Operation::Release] {
         if cleanup != subject.operation {
             scene.store.plan_always(cleanup, plan.cleanup.clone());
         }
     }
-    let subjects::Prepared { future, verdict } = prepared;
     let before = scene.store.calls(subject.operation);
     if !drop_at(point, linger, future).await {
         return None;
     }
     let calls = scene.store.calls(subject.operation) - before;
-    verdict.check(&scene, subject.operation, &plan, after, &what).await;
+    verdict.check(&scene, subject, &plan, after, &what).await;
     Some(calls)
 }
 

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use leasehold::answer::PublishAnswer;
 use leasehold::store::{Payload, PublishRequest, Store};
-use leasehold::testing::{Fault, Operation};
+use leasehold::testing::Operation;
 use leasehold::{LeaseGuard, LeaseSupervisor, OperationId, Outcome, Publication, PublishError, ReportId, Ticket};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 
-use crate::Plan;
-use crate::subjects::{After, PAYLOAD};
+use crate::subjects::{After, PAYLOAD, Subject};
 use crate::support::{Scene, TTL, budget, secs};
+use crate::{MANY, Plan};
 
 pub(crate) struct Verdict {
     pub(crate) report: ReportId,
@@ -28,9 +28,9 @@ impl Verdict {
         Self { report, publication: None, ticket: None, committed: Arc::default() }
     }
 
-    pub(crate) async fn check(self, scene: &Scene, operation: Operation, plan: &Plan, after: After, what: &str) {
+    pub(crate) async fn check(self, scene: &Scene, subject: &Subject, plan: &Plan, after: After, what: &str) {
         let dropped_at = Instant::now();
-        scene.store.plan_always(operation, None);
+        scene.store.plan_always(subject.operation, None);
         let mut told = None;
         if let Some(publication) = self.publication {
             // Nothing else has it any more: the dropped call had the other clone.
@@ -39,21 +39,23 @@ impl Verdict {
         }
         let rival = scene.rival();
         rival.provision(self.report).await.unwrap();
-        // The longest on the way to freedom: a call that lasts to its time-out, then one TTL without a renewal.
         let since = if matches!(after, After::Drop) { dropped_at } else { Instant::now() };
-        let theirs = acquired_within(&rival, self.report, since, TTL + secs(1), what).await;
+        let limit = if plan.cleanup.is_none() && subject.is_cleaned_up() {
+            // Once the clean-up is over, requests that were held on their way must find that they are too late.
+            sleep(Duration::from_millis(2_500)).await;
+            open(plan).await;
+            secs(3)
+        } else {
+            // Nobody renews it.
+            TTL + secs(1)
+        };
+        let theirs = acquired_within(&rival, self.report, since, limit, what).await;
         if let Some(ticket) = self.ticket {
             let truth = truth(scene, ticket).await;
             let first = rival.resolve(ticket).await.unwrap();
             assert_eq!(matches!(first, Outcome::Published(_)), truth, "{what}: {first:?}");
             assert_eq!(told.unwrap_or(first), first, "{what}: its holder was told otherwise");
-            // What was held on its way arrives now.
-            for fault in [&plan.first, &plan.others].into_iter().flatten() {
-                if let Fault::Hold(late) = fault {
-                    late.open();
-                }
-            }
-            sleep(Duration::from_millis(10)).await;
+            open(plan).await;
             assert_eq!(rival.resolve(ticket).await.unwrap(), first, "{what}: the answer changed");
             no_second_publication(scene, ticket, what).await;
             let published = matches!(first, Outcome::Published(_));
@@ -88,6 +90,14 @@ async fn go_on(scene: &Scene, mut publication: Publication, after: After, what: 
     };
     drop(publication);
     told
+}
+
+/// Lets go what is held on its way.
+async fn open(plan: &Plan) {
+    for _ in 0..MANY {
+        plan.late.open();
+    }
+    sleep(Duration::from_millis(10)).await;
 }
 
 async fn acquired_within(
