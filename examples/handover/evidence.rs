@@ -28,7 +28,9 @@ pub(crate) fn schedule(record: &Record) -> Vec<Check> {
     let (taken, published) = (record.acquired(Who::B), record.published(Who::B));
     let checked = record.time(Who::A, |event| matches!(event, Event::Checked { .. }));
     let lock = record.of(Who::Director).find_map(|entry| match entry.event {
-        Event::Stopped { lock_had_in_micros } => Some(format!("the director had it after {lock_had_in_micros} \u{b5}s")),
+        Event::Stopped { lock_had_in_micros } => {
+            Some(format!("the director had it after {lock_had_in_micros} \u{b5}s"))
+        }
         _ => None,
     });
     vec![

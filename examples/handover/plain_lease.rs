@@ -47,14 +47,14 @@ impl PlainLease {
 
     /// Takes the lease if it is free or expired.
     pub(crate) fn take(&self, ttl: Duration) -> rusqlite::Result<Taken> {
-        let sql = "UPDATE PlainReport SET HeldBy = :who, UntilNanos = :until WHERE HeldBy IS NULL OR UntilNanos <= :now";
+        let sql =
+            "UPDATE PlainReport SET HeldBy = :who, UntilNanos = :until WHERE HeldBy IS NULL OR UntilNanos <= :now";
         if self.change(sql, ttl)? {
             return Ok(Taken::Mine);
         }
         let (holder, expires): (Option<String>, i64) =
-            self.connection.query_row("SELECT HeldBy, UntilNanos FROM PlainReport", [], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })?;
+            self.connection
+                .query_row("SELECT HeldBy, UntilNanos FROM PlainReport", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(Taken::Busy { holder: holder.unwrap_or_default(), remaining: nanos(expires - now()) })
     }
 

@@ -49,10 +49,6 @@ impl Record {
         self.time(who, |event| matches!(event, Event::Published { .. }))
     }
 
-    pub(crate) fn refused(&self, who: Who) -> Option<Duration> {
-        self.time(who, |event| matches!(event, Event::Refused { .. }))
-    }
-
     /// Of the worker that the director stopped.
     pub(crate) fn stopped(&self) -> Option<Duration> {
         self.time(Who::Director, |event| matches!(event, Event::Stopped { .. }))

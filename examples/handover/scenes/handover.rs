@@ -17,9 +17,6 @@ use crate::row::{self, Row};
 use crate::stage::Stage;
 use crate::stopping;
 
-/// How long A stays stopped after B has published: so that a person sees one after the other.
-const SEEN: Duration = Duration::from_millis(500);
-
 /// With which lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -48,9 +45,11 @@ pub(crate) async fn play(
     };
     narration::heading(title);
     let mut stage = Stage::new(database, ttl);
-    let mut a = stage.cast(task, Who::A, ttl * 13 / 20, None)?;
+    // Long enough for two renewals.
+    let build = ttl * 13 / 20;
+    let mut a = stage.cast(task, Who::A, build, None)?;
     stage.until(Who::A, "the acquisition", is_acquired).await?;
-    let mut b = stage.cast(task, Who::B, ttl / 2, None)?;
+    let mut b = stage.cast(task, Who::B, build, None)?;
     b.open_gate()?;
     stage.until(Who::B, "waiting", |event| matches!(event, Event::Waiting { .. })).await?;
     stage.until(Who::A, "the last look", |event| matches!(event, Event::Checked { .. })).await?;
@@ -63,7 +62,8 @@ pub(crate) async fn play(
         };
         stage.act(Event::Expiry { expires });
         stage.until(Who::B, "the publication", is_published).await?;
-        tokio::time::sleep(SEEN).await;
+        // So that a person sees one after the other; nothing depends on it.
+        tokio::time::sleep(ttl * 11 / 20).await;
         a.open_gate()?;
         stage.act(Event::Continued);
         a.signal(Signal::CONT)?;

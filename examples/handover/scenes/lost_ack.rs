@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use leasehold::answer::PublishAnswer;
+use leasehold::answer::{PublishAnswer, Refusal};
 use leasehold::store::sqlite::SqliteStore;
 use leasehold::store::{Budget, Payload, PublishRequest, Store};
 use rustix::process::Signal;
@@ -21,12 +21,7 @@ use crate::worker::{payload_of, read_ticket, report};
 /// How long the database may take.
 const LIMIT: Duration = Duration::from_secs(10);
 
-pub(crate) async fn play(
-    folder: &Path,
-    database: &Path,
-    store: &SqliteStore,
-    ttl: Duration,
-) -> Result<bool, Failure> {
+pub(crate) async fn play(folder: &Path, database: &Path, store: &SqliteStore, ttl: Duration) -> Result<bool, Failure> {
     let accepted = accepted(&folder.join("accepted.ticket"), database, store, ttl).await?;
     let never_sent = never_sent(&folder.join("never-sent.ticket"), database, store, ttl).await?;
     Ok(accepted && never_sent)
@@ -53,7 +48,11 @@ async fn accepted(ticket: &Path, database: &Path, store: &SqliteStore, ttl: Dura
         Check::new(
             row.payload.as_deref() == Some(&payload_of(Who::A)) && row.publications == 1,
             "it was published, and once",
-            format!("{:?}; publications in the ledger: {}", row.payload.as_deref().unwrap_or("nothing"), row.publications),
+            format!(
+                "{:?}; publications in the ledger: {}",
+                row.payload.as_deref().unwrap_or("nothing"),
+                row.publications
+            ),
         ),
     ];
     Ok(narration::verdict(&checks))
@@ -82,8 +81,8 @@ async fn never_sent(ticket: &Path, database: &Path, store: &SqliteStore, ttl: Du
         Check::new(first == truth, "a new process learned the truth from the ticket", format!("{first:?}")),
         Check::new(second == first, "and one more process the same", format!("{second:?}")),
         Check::new(
-            matches!(late, PublishAnswer::Refused(_)) && after.publications == before.publications,
-            "the very publication, arriving after that, is refused, within the TTL of its lease",
+            matches!(late, PublishAnswer::Refused(Refusal::Closed)) && after.publications == before.publications,
+            "the very publication, arriving after that, is refused for that reason",
             match late {
                 PublishAnswer::Refused(refusal) => format!("the database said: {refusal}"),
                 other => format!("{other:?}"),

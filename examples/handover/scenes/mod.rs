@@ -66,7 +66,10 @@ fn draw(path: Option<&Path>, fenced: &Played, plain: &Played) -> Result<(), Fail
         Some(path) => path.to_owned(),
         None => std::env::current_exe()?.with_file_name("handover.svg"),
     };
-    picture::write(&path, &fenced.record, &plain.record)?;
-    println!("\nThe picture of both: {}", path.display());
+    if picture::write(&path, &fenced.record, &plain.record)? {
+        println!("\nThe picture of both: {}", path.display());
+    } else {
+        println!("\nThere is no picture, because what it would show did not happen.");
+    }
     Ok(())
 }
