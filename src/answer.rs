@@ -2,6 +2,7 @@
 //!
 //! A store's *errors* are in [`StoreError`](crate::StoreError); a refusal is an answer, not an error.
 
+use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use crate::fence::{Epoch, Fence, Generation, Holder, OperationId, Owner, ReportId, SourceRevision};
@@ -264,7 +265,7 @@ pub enum ReleaseAnswer {
 }
 
 /// The answer of `read`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReadAnswer {
     /// The report was never provisioned.
@@ -280,6 +281,20 @@ pub enum ReadAnswer {
         /// The payload.
         payload: String,
     },
+}
+
+impl fmt::Debug for ReadAnswer {
+    /// Shows the payload's size only: payloads belong in no log.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => f.write_str("Missing"),
+            Self::Unpublished => f.write_str("Unpublished"),
+            Self::NotNewer(visible) => f.debug_tuple("NotNewer").field(visible).finish(),
+            Self::Found { visible, payload } => {
+                f.debug_struct("Found").field("visible", visible).field("payload_bytes", &payload.len()).finish()
+            }
+        }
+    }
 }
 
 /// What a report's row says without its payload.

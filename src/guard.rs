@@ -36,8 +36,6 @@ pub struct LeaseGuard {
     /// Its name in the registry: the owner of the acquisition, also after the lease advanced.
     key: Owner,
     visible: Option<Visible>,
-    /// The owner that a publication on its way may advance to: closed with the guard, so that no lease is held by nobody.
-    next_owner: Option<Owner>,
     /// Nothing is left to tell the database.
     handed_back: bool,
 }
@@ -88,7 +86,7 @@ impl LeaseGuard {
             return None;
         }
         let renewal = Renewal::start(works, &state, machine);
-        Some(Self { engine, state, renewal, key: fence.owner, visible, next_owner: None, handed_back: false })
+        Some(Self { engine, state, renewal, key: fence.owner, visible, handed_back: false })
     }
 
     /// A handle for inside the build.
@@ -226,22 +224,20 @@ impl LeaseGuard {
     /// Ends the lease; the database knows, or is told by the caller.
     pub(crate) fn end(&mut self, reason: LossReason) {
         self.handed_back = true;
-        self.next_owner = None;
+        self.state.set_next_owner(None);
         self.state.trip(reason);
         self.engine.works().registry.leave(self.key);
     }
 
-    /// A publication is on its way that may advance the lease to this owner.
-    pub(crate) fn may_advance_to(&mut self, next_owner: Owner) {
-        self.next_owner = Some(next_owner);
-    }
-
-    /// Goes on under the lease that a publication advanced to.
+    /// Goes on under the lease that a publication advanced to, unless this one was lost while the answer was on its way: then
+    /// nobody here goes on, and that lease is released.
     pub(crate) fn advance(&mut self, sent_at: Moment, next: NextLease) {
         let works = Arc::clone(self.engine.works());
-        self.next_owner = None;
         let machine = machine_of(&works, sent_at, next.remaining);
-        self.state.advanced(next.fence, machine.confirmed_at(), machine.deadline());
+        if !self.state.advanced(next.fence, machine.confirmed_at(), machine.deadline()) {
+            drop(works.release(next.fence));
+            return self.end(LossReason::Published);
+        }
         self.renewal.retire();
         self.renewal = Renewal::start(&works, &self.state, machine);
     }
@@ -261,11 +257,12 @@ impl Drop for LeaseGuard {
         let works = self.engine.works();
         works.registry.leave(self.key);
         let fence = self.state.fence();
-        if let Some(next_owner) = self.next_owner {
+        if let Some(next_owner) = self.state.next_owner() {
             works.close_unlearned(fence.report, next_owner);
         }
         // A shutdown releases by itself what it ended, and tells what it could not.
-        let nothing_to_tell = self.handed_back || reason.is_known_to_database() || reason == LossReason::Shutdown;
+        let by_shutdown = reason == LossReason::Shutdown && works.registry.is_closed();
+        let nothing_to_tell = self.handed_back || reason.is_known_to_database() || by_shutdown;
         if !nothing_to_tell && !self.state.has_blocking_build() {
             // Also after the local deadline: the database may still count the lease held.
             drop(works.release(fence));

@@ -99,15 +99,23 @@ impl Publication {
 
     /// Says which source revision the payload was built from. The database refuses it if that is below the floor or below
     /// what is visible; once a report has a revision, every publication of it needs one.
+    ///
+    /// Without effect while an attempt has an unknown outcome: it may still be accepted, and is not to be another publication.
     pub fn with_revision(mut self, revision: SourceRevision) -> Self {
-        self.revision = Some(revision);
+        if !matches!(self.progress, Progress::Uncertain) {
+            self.revision = Some(revision);
+        }
         self
     }
 
     /// Keeps the lease after the publication, under the next generation, a new owner and a fresh TTL: for holders that
     /// publish many times. After [`send`](Self::send), [`into_guard`](Self::into_guard) gives the guard back.
+    ///
+    /// It changes the [`ticket`](Self::ticket). Without effect while an attempt has an unknown outcome.
     pub fn and_advance(mut self) -> Self {
-        self.next_owner.get_or_insert_with(Owner::random);
+        if !matches!(self.progress, Progress::Uncertain) {
+            self.next_owner.get_or_insert_with(Owner::random);
+        }
         self
     }
 
@@ -167,14 +175,16 @@ impl Publication {
     /// together or not at all. It is sent once; a lost answer is resolved by closing the lease.
     ///
     /// # Errors
-    /// [`PublishError`]; also [`Invalid`](PublishError::Invalid) if the publication is to advance, or has an attempt of
-    /// unknown outcome.
+    /// [`PublishError`]; also [`Invalid`](PublishError::Invalid) if the publication is to advance, has an attempt of unknown
+    /// outcome, or was published before: this transaction is dropped then, and nothing of it applied.
     ///
     /// # Cancel safety
     /// The transaction runs to its end even if the future is dropped; then [`resolve`](Self::resolve).
     pub async fn send_within<T: FencedTransaction>(&mut self, transaction: T) -> Result<Receipt, PublishError> {
         if let Progress::Settled(outcome) = self.progress {
-            return self.settled(outcome);
+            self.settled(outcome)?;
+            let message = "it was published before, without this transaction: nothing of the transaction was applied";
+            return Err(PublishError::Invalid(StoreError::invalid(message)));
         }
         if self.next_owner.is_some() || matches!(self.progress, Progress::Uncertain) {
             let message = "a fenced transaction is sent once, and does not advance: resolve this publication first";
@@ -251,8 +261,8 @@ impl Publication {
         let works = Arc::clone(self.guard.works());
         let request = self.request(payload);
         let was = std::mem::replace(&mut self.progress, Progress::Uncertain);
-        if let Some(next_owner) = self.next_owner {
-            self.guard.may_advance_to(next_owner);
+        if self.next_owner.is_some() {
+            self.guard.state().set_next_owner(self.next_owner);
         }
         self.guard.state().set_publishing(true);
         let sent_at = self.guard.state().now();
@@ -283,12 +293,7 @@ impl Publication {
                 let Published { receipt, next } = published;
                 self.progress = Progress::Settled(Outcome::Published(receipt));
                 match next {
-                    Some(next) if !self.guard.state().is_over() => self.guard.advance(sent_at, next),
-                    // Lost while the answer was on its way: nobody here goes on under the lease that was advanced to.
-                    Some(next) => {
-                        drop(self.guard.works().release(next.fence));
-                        self.guard.end(LossReason::Published);
-                    }
+                    Some(next) => self.guard.advance(sent_at, next),
                     None => self.guard.end(LossReason::Published),
                 }
                 Ok(receipt)
@@ -372,11 +377,11 @@ pub(crate) async fn resolve(works: &Arc<Works>, ticket: Ticket) -> Result<Outcom
     if let Some(owner) = next_owner {
         // First, so that a late publication finds it closed and does not hand the lease to nobody.
         let request = CloseRequest { report: fence.report, owner, learned: None };
-        works.clean_up(move |store, budget| store.close(request, budget)).await?;
+        works.close(request).await?;
     }
     let learned = Some((fence.generation, fence.epoch));
     let request = CloseRequest { report: fence.report, owner: fence.owner, learned };
-    let answer = works.clean_up(move |store, budget| store.close(request, budget)).await?;
+    let answer = works.close(request).await?;
     Ok(match answer {
         CloseAnswer::Ended(Ending::Published(receipt)) if receipt.operation == operation => Outcome::Published(receipt),
         CloseAnswer::Ended(_) => Outcome::NotPublished,

@@ -1,7 +1,7 @@
 //! What a guard, its handles, its renewal and its publication share: the state of one lease.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, Moment};
 use crate::error::StoreError;
-use crate::fence::Fence;
+use crate::fence::{Fence, Owner};
 use crate::loss::{Evidence, Loss, LossReason};
 
 /// The state of one lease. Once it is over it stays over; whoever ends it first says why.
@@ -36,6 +36,8 @@ pub(crate) struct LeaseState {
 #[derive(Debug)]
 struct Rare {
     fence: Fence,
+    /// The owner that a publication on its way may advance to: closed with the lease, so that none is held by nobody.
+    next_owner: Option<Owner>,
     last_error: Option<Arc<StoreError>>,
 }
 
@@ -53,7 +55,7 @@ impl LeaseState {
             renewals: AtomicU64::new(0),
             last_progress: AtomicU64::new(now),
             blocking_builds: AtomicUsize::new(0),
-            rare: Mutex::new(Rare { fence, last_error: None }),
+            rare: Mutex::new(Rare { fence, next_owner: None, last_error: None }),
             changes: watch::Sender::new(()),
         }
     }
@@ -68,6 +70,15 @@ impl LeaseState {
 
     pub(crate) fn fence(&self) -> Fence {
         self.rare().fence
+    }
+
+    pub(crate) fn next_owner(&self) -> Option<Owner> {
+        self.rare().next_owner
+    }
+
+    /// A publication is on its way that may advance the lease to this owner; `None`: not any more.
+    pub(crate) fn set_next_owner(&self, next_owner: Option<Owner>) {
+        self.rare().next_owner = next_owner;
     }
 
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
@@ -89,17 +100,32 @@ impl LeaseState {
         if let Some(loss) = self.loss() {
             return Err(loss.clone());
         }
-        let remaining = self.deadline().since(self.now());
+        // In this order: a thread that is stopped between the two must not hold an old deadline against a new time.
+        let now = self.now();
+        let remaining = self.deadline().since(now);
         if remaining.is_zero() { Err(self.trip(LossReason::DeadlinePassed)) } else { Ok(remaining) }
     }
 
     /// Ends the lease. Answers the loss that counts: this one, or the one that came first.
     pub(crate) fn trip(&self, reason: LossReason) -> Loss {
+        let now = self.now();
+        self.end(self.rare(), now, reason)
+    }
+
+    /// Ends the lease if it is under this fence: what is known of a fence that it advanced from says nothing about it.
+    pub(crate) fn trip_under(&self, fence: Fence, reason: LossReason) {
+        let now = self.now();
+        let rare = self.rare();
+        if rare.fence == fence {
+            self.end(rare, now, reason);
+        }
+    }
+
+    /// Under the lock that an advance needs too: a lease ends under one fence or goes on under the next, never both.
+    fn end(&self, rare: MutexGuard<'_, Rare>, now: Moment, reason: LossReason) -> Loss {
         let mut first = false;
         let loss = self.loss.get_or_init(|| {
             first = true;
-            let now = self.now();
-            let rare = self.rare();
             Loss::new(Evidence {
                 fence: rare.fence,
                 reason,
@@ -110,14 +136,16 @@ impl LeaseState {
         });
         // Also by whoever came second: what it was told must hold when it looks again.
         self.over.store(true, Ordering::Release);
+        drop(rare);
+        self.token.cancel();
         if first {
+            self.changes.send_replace(());
+            // Last, because a subscriber is foreign code, which may panic.
             if reason.is_own_doing() {
                 tracing::debug!(fence = %loss.fence(), %reason, "lease ended");
             } else {
                 tracing::warn!(fence = %loss.fence(), %reason, since_confirmed = ?loss.since_confirmed(), "lease lost");
             }
-            self.token.cancel();
-            self.changes.send_replace(());
         }
         loss.clone()
     }
@@ -140,16 +168,22 @@ impl LeaseState {
         self.renewals.load(Ordering::Relaxed)
     }
 
-    /// The lease goes on under another fence, after a publication that advanced it.
-    pub(crate) fn advanced(&self, fence: Fence, confirmed_at: Moment, deadline: Moment) {
+    /// The lease goes on under another fence, after a publication that advanced it. `false` if it is over already.
+    #[must_use]
+    pub(crate) fn advanced(&self, fence: Fence, confirmed_at: Moment, deadline: Moment) -> bool {
         {
             let mut rare = self.rare();
+            if self.is_over() {
+                return false;
+            }
             rare.fence = fence;
+            rare.next_owner = None;
             rare.last_error = None;
             self.set_times(confirmed_at, deadline);
         }
         self.publishing.store(false, Ordering::Release);
         self.changes.send_replace(());
+        true
     }
 
     fn set_times(&self, confirmed_at: Moment, deadline: Moment) {
@@ -192,7 +226,7 @@ impl LeaseState {
         self.blocking_builds.load(Ordering::Acquire) > 0
     }
 
-    fn rare(&self) -> std::sync::MutexGuard<'_, Rare> {
+    fn rare(&self) -> MutexGuard<'_, Rare> {
         // Nothing in here can be left half-written by a panic.
         self.rare.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -205,5 +239,84 @@ pub(crate) struct BlockingBuild(Arc<LeaseState>);
 impl Drop for BlockingBuild {
     fn drop(&mut self) {
         self.0.blocking_builds.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Weak;
+
+    use super::*;
+    use crate::fence::{Epoch, Generation, ReportId};
+
+    fn fence(generation: i64) -> Fence {
+        let (owner, generation) = (Owner::random(), Generation::new(generation));
+        Fence { report: ReportId::from_name("report"), owner, generation, epoch: Epoch::new(1) }
+    }
+
+    const SECOND: Moment = Moment::from_nanos(1_000_000_000);
+
+    fn at(seconds: u64) -> Moment {
+        SECOND.plus(Duration::from_secs(seconds - 1))
+    }
+
+    #[derive(Debug)]
+    struct StandsStill;
+
+    impl Clock for StandsStill {
+        fn now(&self) -> Moment {
+            at(10)
+        }
+    }
+
+    /// A thread that looks at its lease is stopped for a minute, in which the lease is renewed.
+    #[derive(Debug, Default)]
+    struct StopsTheThread(OnceLock<(Weak<LeaseState>, Fence)>);
+
+    impl Clock for StopsTheThread {
+        fn now(&self) -> Moment {
+            let Some((lease, fence)) = self.0.get() else { return at(10) };
+            if let Some(lease) = lease.upgrade() {
+                lease.confirmed(*fence, at(65), at(95));
+            }
+            at(70)
+        }
+    }
+
+    #[test]
+    fn a_look_that_takes_a_minute_does_not_end_a_lease_that_was_renewed_meanwhile() {
+        let (clock, fence) = (Arc::new(StopsTheThread::default()), fence(1));
+        let lease = Arc::new(LeaseState::new(Arc::clone(&clock) as Arc<dyn Clock>, fence, at(10), at(40)));
+        clock.0.set((Arc::downgrade(&lease), fence)).unwrap();
+        assert_eq!(lease.check().unwrap(), Duration::from_secs(25));
+    }
+
+    #[test]
+    fn a_late_verdict_on_the_fence_that_a_lease_advanced_from_does_not_end_it() {
+        let (old, new) = (fence(1), fence(2));
+        let lease = LeaseState::new(Arc::new(StandsStill), old, at(10), at(40));
+        assert!(lease.advanced(new, at(10), at(40)));
+        lease.trip_under(old, LossReason::Published);
+        assert!(lease.check().is_ok());
+        lease.trip_under(new, LossReason::Expired);
+        assert_eq!(lease.check().unwrap_err().reason(), LossReason::Expired);
+    }
+
+    #[test]
+    fn a_late_renewal_of_the_fence_that_a_lease_advanced_from_moves_no_deadline() {
+        let (old, new) = (fence(1), fence(2));
+        let lease = LeaseState::new(Arc::new(StandsStill), old, at(10), at(40));
+        assert!(lease.advanced(new, at(10), at(30)));
+        lease.confirmed(old, at(11), at(41));
+        assert_eq!((lease.deadline(), lease.renewals()), (at(30), 0));
+    }
+
+    #[test]
+    fn a_lease_that_is_over_does_not_advance() {
+        let old = fence(1);
+        let lease = LeaseState::new(Arc::new(StandsStill), old, at(10), at(40));
+        lease.trip(LossReason::DeadlinePassed);
+        assert!(!lease.advanced(fence(2), at(10), at(40)));
+        assert_eq!(lease.fence(), old);
     }
 }

@@ -6,13 +6,17 @@ use std::time::Duration;
 
 use leasehold::store::Store;
 use leasehold::testing::{Fault, Gate, Operation};
-use leasehold::{Holder, LeaseGuard, LeaseStatus, LossReason, ReportId, StoreErrorKind};
+use leasehold::{Holder, LeaseGuard, LeasePolicy, LeaseStatus, LossReason, ReportId, StoreErrorKind};
 use support::*;
 use tokio::time::sleep;
 
 async fn guards(scene: &Scene, count: usize) -> Vec<LeaseGuard> {
+    guards_named(scene, 0..count).await
+}
+
+async fn guards_named(scene: &Scene, indices: std::ops::Range<usize>) -> Vec<LeaseGuard> {
     let mut guards = Vec::new();
-    for index in 0..count {
+    for index in indices {
         let report = ReportId::from_name(&format!("report {index}"));
         scene.store.provision(report, budget()).await.unwrap();
         guards.push(acquire(&scene.supervisor, report).await);
@@ -85,6 +89,28 @@ async fn a_failing_batch_trips_no_lease_that_still_has_time() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn as_many_silent_statements_as_may_be_in_flight_cost_no_short_lease() {
+    let scene = scene_with(LeasePolicy::builder(Duration::from_millis(300))).await;
+    let mut guards = Vec::new();
+    for index in 0..12 {
+        guards.extend(guards_named(&scene, index..index + 1).await);
+        sleep(Duration::from_millis(8)).await;
+    }
+    for operation in [Operation::Renew, Operation::RenewMany] {
+        scene.store.plan_always(operation, Fault::Hang);
+    }
+    let before = scene.store.renewals();
+    while scene.store.renewals() < before + 4 {
+        sleep(Duration::from_millis(1)).await;
+    }
+    for operation in [Operation::Renew, Operation::RenewMany] {
+        scene.store.plan_always(operation, None);
+    }
+    sleep(secs(3)).await;
+    assert!(all_held(&guards), "the database was silent for a third of their TTL");
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_lost_lease_of_a_batch_is_lost_alone() {
     let scene = scene().await;
     let guards = guards(&scene, 50).await;
@@ -109,6 +135,23 @@ async fn a_batch_that_is_rejected_as_a_whole_is_renewed_one_by_one() {
     assert_eq!(scene.store.calls(Operation::Renew), 50, "the one that was held, and 49 of the batch");
     sleep(secs(100)).await;
     assert!(all_held(&guards));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_ends_while_its_renewal_waits_is_not_renewed() {
+    let scene = scene().await;
+    let gate = Gate::new();
+    scene.store.plan(Operation::Renew, Fault::HoldAnswer(gate.clone()));
+    let _first = guards_named(&scene, 0..1).await;
+    sleep(Duration::from_millis(1_100)).await;
+    let second = guards_named(&scene, 1..2).await;
+    gate.arrival().await;
+    sleep(Duration::from_millis(2_200)).await;
+    drop(second);
+    sleep(Duration::from_millis(1)).await;
+    gate.open();
+    sleep(secs(1)).await;
+    assert_eq!(scene.store.renewals(), 1, "the second waited behind the first, and was over when its turn came");
 }
 
 #[tokio::test(start_paused = true)]

@@ -254,6 +254,23 @@ async fn an_uncertain_advance_that_is_given_up_leaves_the_report_to_others() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_resolve_that_stops_half_way_has_freed_the_lease_that_was_advanced_to() {
+    let scene = scene().await;
+    scene.store.plan(Operation::PublishAndAdvance, Fault::HangAfterwards);
+    let mut publication = scene.acquire().await.publication("part").and_advance();
+    let ticket = publication.ticket();
+    assert!(tokio::time::timeout(secs(1), publication.send()).await.is_err());
+    std::mem::forget(publication); // The process crashes.
+    let open = Gate::new();
+    open.open();
+    scene.store.plan(Operation::Close, Fault::HoldAnswer(open));
+    scene.store.plan(Operation::Close, Fault::Hang);
+    assert!(tokio::time::timeout(secs(1), scene.supervisor.resolve(ticket)).await.is_err());
+    assert!(scene.is_free().await, "the next owner is closed first");
+    assert!(matches!(scene.supervisor.resolve(ticket).await.unwrap(), Outcome::Published(_)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_ticket_of_a_replaced_history_is_no_longer_known() {
     let scene = scene().await;
     let publication = scene.acquire().await.publication("payload");
@@ -284,6 +301,40 @@ async fn a_fenced_transaction_commits_with_its_publication() {
     publication.send_within(transaction).await.unwrap();
     assert!(is_committed.try_recv().is_ok());
     assert_eq!(scene.published().await, Some(("with it".into(), 1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fenced_transaction_after_the_publication_is_not_told_as_a_success() {
+    let scene = scene().await;
+    let mut publication = scene.acquire().await.publication("payload");
+    publication.send().await.unwrap();
+    let mut transaction = scene.store.begin(budget()).await.unwrap();
+    transaction.on_commit(|| panic!("it is not committed"));
+    let error = publication.send_within(transaction).await.unwrap_err();
+    assert!(matches!(&error, PublishError::Invalid(_)), "{error}");
+    assert!(publication.send().await.is_ok(), "the outcome stays what it was");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_on_its_way_is_not_changed_into_another_publication() {
+    let scene = scene().await;
+    scene.store.inner().require_source_revision(scene.report, SourceRevision::new(4), budget()).await.unwrap();
+    let gate = Gate::new();
+    scene.store.plan(Operation::Publish, Fault::Hold(gate.clone()));
+    let mut publication = scene.acquire().await.publication("five").with_revision(SourceRevision::new(5));
+    let ticket = publication.ticket();
+    {
+        let mut send = Box::pin(publication.send());
+        tokio::select! { biased; _ = &mut send => panic!("it is held"), () = gate.arrival() => {} }
+    }
+    // A stale revision would be refused, as surely not published, while the attempt before can still be accepted.
+    let mut publication = publication.with_revision(SourceRevision::new(3)).and_advance();
+    assert_eq!(publication.ticket(), ticket, "what a crash would ask for");
+    let receipt = publication.send().await.unwrap();
+    gate.open();
+    no_tasks_left_after_drop(&scene, publication).await;
+    assert_eq!(receipt.revision, Some(SourceRevision::new(5)));
+    assert_eq!(scene.published().await, Some(("five".into(), 1)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -114,6 +114,37 @@ async fn a_renewal_whose_acknowledgement_is_lost_keeps_lease_and_generation() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_deadline_of_a_renewal_counts_from_before_it_was_sent_too() {
+    let scene = scene().await;
+    let guard = scene.acquire().await;
+    let gate = leasehold::testing::Gate::new();
+    scene.store.plan(Operation::Renew, Fault::HoldAnswer(gate.clone()));
+    gate.arrival().await;
+    let sent_at = Instant::now();
+    sleep(secs(4)).await;
+    gate.open();
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(guard.lease().renewals(), 1);
+    assert!(guard.lease().remaining() <= DEADLINE - sent_at.elapsed(), "{:?}", guard.lease().remaining());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_after_its_time_out_is_not_told_as_a_renewal() {
+    let scene = scene().await;
+    let guard = scene.acquire().await;
+    let gate = leasehold::testing::Gate::new();
+    scene.store.plan(Operation::Renew, Fault::HoldAnswer(gate.clone()));
+    gate.arrival().await;
+    sleep(secs(5) + Duration::from_millis(5)).await;
+    let remaining = guard.lease().remaining();
+    gate.open();
+    sleep(Duration::from_millis(2)).await;
+    assert!(guard.lease().remaining() < remaining && guard.lease().renewals() == 0, "it extends nothing");
+    sleep(secs(5)).await;
+    assert_eq!(guard.lease().renewals(), 1, "the next attempt does");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_store_that_rejects_renewals_for_good_trips_at_once() {
     let scene = scene().await;
     scene.store.plan_always(Operation::Renew, Fault::Fail(StoreErrorKind::Rejected));

@@ -1,5 +1,5 @@
-//! A renewal task that panics. In a binary of its own: which tracing events reach a thread's own subscriber is decided for
-//! the whole process, by whichever test comes first.
+//! A tracing subscriber that panics, which is the only foreign code that runs inside. In a binary of its own: which tracing
+//! events reach a thread's own subscriber is decided for the whole process, by whichever test comes first.
 
 mod support;
 
@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use leasehold::store::Store;
+use leasehold::testing::{Fault, Operation};
 use leasehold::{LeaseStatus, LossReason, ReportId};
 use support::*;
 use tokio::time::{sleep, timeout};
@@ -14,7 +15,7 @@ use tokio::time::{sleep, timeout};
 #[tokio::test(start_paused = true)]
 async fn a_renewal_task_that_panics_trips_its_own_token_at_once_and_harms_nobody_else() {
     let armed = Arc::new(AtomicBool::new(false));
-    let _subscribed = tracing::subscriber::set_default(PanicsOnce(Arc::clone(&armed)));
+    let _subscribed = tracing::subscriber::set_default(PanicsOnce(Arc::clone(&armed), "leasehold::renewal::task"));
     let scene = scene().await;
     let first = scene.acquire().await;
     sleep(secs(2)).await;
@@ -34,15 +35,32 @@ async fn a_renewal_task_that_panics_trips_its_own_token_at_once_and_harms_nobody
     assert!(matches!(second.status(), LeaseStatus::Held { .. }));
 }
 
-/// A tracing subscriber that panics once in the renewal task: the only foreign code that runs in there.
-struct PanicsOnce(Arc<AtomicBool>);
+#[tokio::test(start_paused = true)]
+async fn a_panic_at_the_report_of_a_loss_does_not_keep_the_token_from_tripping() {
+    let armed = Arc::new(AtomicBool::new(true));
+    let _subscribed = tracing::subscriber::set_default(PanicsOnce(Arc::clone(&armed), "leasehold::state"));
+    let scene = scene().await;
+    scene.store.plan_always(Operation::Renew, Fault::Hang);
+    let token = {
+        let guard = scene.acquire().await;
+        let token = guard.lease().child_token();
+        timeout(secs(60), token.cancelled()).await.expect("the token trips");
+        token
+    };
+    assert!(token.is_cancelled() && !armed.load(Ordering::SeqCst));
+    scene.free_within(secs(1)).await;
+}
+
+/// A tracing subscriber that panics once at an event of this target.
+struct PanicsOnce(Arc<AtomicBool>, &'static str);
 
 impl tracing::Subscriber for PanicsOnce {
     fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        metadata.target() == "leasehold::renewal::task"
+        metadata.target().starts_with("leasehold::")
     }
-    fn event(&self, _: &tracing::Event<'_>) {
-        assert!(!self.0.swap(false, Ordering::SeqCst), "planned: the subscriber panics");
+    fn event(&self, event: &tracing::Event<'_>) {
+        let planned = event.metadata().target() == self.1 && self.0.swap(false, Ordering::SeqCst);
+        assert!(!planned, "planned: the subscriber panics");
     }
     fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
         tracing::span::Id::from_u64(1)

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use leasehold::store::Store;
 use leasehold::testing::{Fault, FaultyStore, MemoryStore, Operation};
 use leasehold::{
-    LeaseGuard, LeasePolicy, LeasePolicyBuilder, LeaseStatus, LeaseSupervisor, LossReason, ReportId, RunError,
+    AcquireError, LeaseGuard, LeasePolicy, LeasePolicyBuilder, LeaseStatus, LeaseSupervisor, LossReason, ReportId,
+    RunError,
 };
 use support::{TestStore, budget, secs};
 use tokio::runtime::{Builder, Runtime};
@@ -120,6 +121,63 @@ fn a_runtime_that_is_shut_down_with_its_renewals_trips_the_token() {
     let LeaseStatus::Lost(loss) = guard.status() else { panic!("it is lost") };
     assert_eq!(loss.reason(), LossReason::RenewalDied);
     drop(guard);
+}
+
+#[test]
+fn waiting_for_a_lease_ends_when_every_runtime_is_gone() {
+    let (runtime, report) = (current_thread(), ReportId::from_name("r"));
+    let store = new_store(&runtime, report);
+    let supervisor = {
+        let _entered = runtime.enter();
+        let builder = LeaseSupervisor::builder(store.clone(), policy().build().unwrap());
+        builder.renew_on(runtime.handle().clone()).start().unwrap()
+    };
+    drop(runtime);
+    let waiting = async { tokio::time::timeout(secs(30), supervisor.acquire_wait(report, None)).await };
+    let error = current_thread().block_on(waiting).expect("it does not try for ever").unwrap_err();
+    assert!(matches!(error, AcquireError::ShutDown), "{error}");
+}
+
+#[test]
+fn a_shutdown_returns_by_its_limit_though_nobody_drives_the_runtime_that_renews() {
+    let (idle, runtime, report) = (current_thread(), current_thread(), ReportId::from_name("r"));
+    let store = new_store(&runtime, report);
+    let supervisor = {
+        let _entered = runtime.enter();
+        let builder = LeaseSupervisor::builder(store.clone(), policy().build().unwrap());
+        builder.renew_on(idle.handle().clone()).start().unwrap()
+    };
+    let guard = acquire(&runtime, &supervisor, report);
+    let shutdown = async { tokio::time::timeout(secs(30), supervisor.shutdown(secs(1))).await };
+    let told = runtime.block_on(shutdown).expect("it returns by its limit");
+    assert_eq!(told.not_released, vec![guard.lease().fence()]);
+}
+
+#[test]
+fn a_blocking_build_whose_runtime_is_gone_never_runs_and_its_lease_is_released() {
+    let (runtime, report) = (current_thread(), ReportId::from_name("r"));
+    let store = new_store(&runtime, report);
+    let supervisor = supervised(&runtime, &store);
+    let guard = acquire(&runtime, &supervisor, report);
+    drop(runtime);
+    let build = |_| panic!("there is no runtime to run it on");
+    let built: Result<(), _> = current_thread().block_on(guard.supervise_blocking(build));
+    assert!(built.is_err());
+    drop(guard);
+    wait_until("the release", || is_free(&store, report));
+    assert_eq!(store.calls(Operation::Release), 1, "it did not just expire");
+}
+
+#[test]
+fn a_guard_that_a_thread_local_drops_at_the_end_of_its_thread_is_released() {
+    thread_local!(static KEPT: std::cell::RefCell<Option<LeaseGuard>> = const { std::cell::RefCell::new(None) });
+
+    let (runtime, report) = (current_thread(), ReportId::from_name("r"));
+    let store = new_store(&runtime, report);
+    let supervisor = supervised(&runtime, &store);
+    let guard = acquire(&runtime, &supervisor, report);
+    std::thread::spawn(move || KEPT.with(|kept| *kept.borrow_mut() = Some(guard))).join().unwrap();
+    wait_until("the release", || store.calls(Operation::Release) == 1);
 }
 
 #[test]

@@ -34,3 +34,17 @@ async fn a_shutdown_ends_with_the_release_that_a_dropped_guard_began() {
     let _ = supervisor.shutdown(LIMIT).await;
     assert!(started.elapsed() < SOON, "it took {:?}", started.elapsed());
 }
+
+#[tokio::test]
+async fn a_shutdown_does_not_wait_for_a_guard_that_is_kept_nor_report_it_again() {
+    let policy = LeasePolicy::builder(Duration::from_secs(30)).cleanup_timeout(LIMIT).build().unwrap();
+    let supervisor = LeaseSupervisor::new(MemoryStore::new(), policy).unwrap();
+    let report = ReportId::from_name("monthly");
+    let _kept = supervisor.acquire_or_provision(report, None).await.unwrap();
+    let (limit, started) = (Duration::from_secs(8), Instant::now());
+    let first = supervisor.shutdown(limit).await;
+    assert_eq!((first.released, first.not_released.len()), (1, 0));
+    assert!(started.elapsed() < limit / 2 + SOON, "it took {:?}", started.elapsed());
+    let second = supervisor.shutdown(limit).await;
+    assert_eq!((second.released, second.not_released.len()), (0, 0), "there is nothing left to release");
+}

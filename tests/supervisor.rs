@@ -60,6 +60,18 @@ async fn an_acquisition_that_stays_unknown_is_closed_and_holds_the_lease_for_nob
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_acquisition_whose_first_request_was_lost_is_closed_whatever_the_second_is_answered() {
+    let scene = scene().await;
+    let theirs = acquire(&scene.rival(), scene.report).await;
+    scene.store.plan(Operation::Acquire, Fault::Fail(StoreErrorKind::Unknown));
+    let error = scene.supervisor.acquire(scene.report, None).await.unwrap_err();
+    assert!(matches!(error, AcquireError::Busy(_)), "{error}");
+    no_tasks_left(&scene.supervisor).await;
+    assert_eq!(scene.store.calls(Operation::Close), 1, "the first request may still arrive, after the holder has gone");
+    assert!(matches!(theirs.status(), LeaseStatus::Held { .. }));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_dropped_acquisition_holds_the_lease_for_nobody_whenever_its_request_arrives() {
     for arrives_late in [false, true] {
         let scene = scene().await;
@@ -301,6 +313,45 @@ async fn a_shutdown_releases_a_guard_that_nobody_drops_after_half_its_limit() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_shutdown_frees_the_lease_that_an_unanswered_publication_advanced_to() {
+    let scene = scene().await;
+    scene.store.plan(Operation::PublishAndAdvance, Fault::HangAfterwards);
+    let mut publication = scene.acquire().await.publication("part").and_advance();
+    let mut send = Box::pin(publication.send());
+    assert!(timeout(secs(1), &mut send).await.is_err(), "it is accepted, and its answer never comes");
+    let report = scene.supervisor.shutdown(secs(4)).await;
+    assert_eq!((report.released, report.not_released.len()), (1, 0));
+    assert!(scene.is_free().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_of_many_leases_takes_longer_than_one_clean_up_may_and_releases_all() {
+    const COUNT: usize = 200;
+    let scene = scene_with(policy().cleanup_timeout(secs(1))).await;
+    let mut guards = Vec::new();
+    for index in 0..COUNT {
+        let report = ReportId::from_name(&format!("report {index}"));
+        scene.store.provision(report, budget()).await.unwrap();
+        guards.push(acquire(&scene.supervisor, report).await);
+    }
+    let gate = Gate::new();
+    scene.store.plan_always(Operation::Release, Fault::Hold(gate.clone()));
+    let each_takes_300_ms = tokio::spawn(async move {
+        loop {
+            gate.arrival().await;
+            let gate = gate.clone();
+            tokio::spawn(async move {
+                sleep(Duration::from_millis(300)).await;
+                gate.open();
+            });
+        }
+    });
+    let report = scene.supervisor.shutdown(secs(60)).await;
+    each_takes_300_ms.abort();
+    assert_eq!((report.released, report.not_released.len()), (COUNT, 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_acquisition_under_way_at_a_shutdown_is_handed_back() {
     let scene = scene().await;
     let gate = Gate::new();
@@ -315,12 +366,25 @@ async fn an_acquisition_under_way_at_a_shutdown_is_handed_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn time_outs_without_end_are_no_time_outs() {
+    let scene = scene_with(policy().operation_timeout(Duration::MAX).cleanup_timeout(Duration::MAX)).await;
+    let guard = scene.acquire().await;
+    assert!(matches!(guard.release().await, leasehold::ReleaseOutcome::Released));
+    let policy = policy().cleanup_timeout(Duration::MAX).build().unwrap();
+    assert!(leasehold::LeaseSupervisor::new(MemoryStore::new(), policy).is_ok());
+    let told = scene.supervisor.shutdown(Duration::MAX).await;
+    assert!(told.not_released.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn readers_get_a_payload_only_if_it_is_newer() {
     use leasehold::answer::ReadAnswer;
     let scene = scene().await;
     assert_eq!(scene.supervisor.read(scene.report).await.unwrap(), ReadAnswer::Unpublished);
     scene.acquire().await.publish("first").await.unwrap();
-    let ReadAnswer::Found { visible, payload } = scene.supervisor.read(scene.report).await.unwrap() else { panic!() };
+    let answer = scene.supervisor.read(scene.report).await.unwrap();
+    assert!(!format!("{answer:?}").contains("first"), "payloads belong in no log");
+    let ReadAnswer::Found { visible, payload } = answer else { panic!() };
     assert_eq!(payload, "first");
     let again = scene.supervisor.read_if_newer(scene.report, visible.version).await.unwrap();
     assert_eq!(again, ReadAnswer::NotNewer(visible));

@@ -35,7 +35,7 @@ pub(crate) use registry::Registry;
 const GRACE: Duration = Duration::from_millis(250);
 
 /// How many releases and closes of the background run at once: a shutdown of thousands must not open as many connections.
-const CLEAN_UPS_AT_ONCE: usize = 32;
+pub(crate) const CLEAN_UPS_AT_ONCE: usize = 32;
 
 /// Where a store call runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl Engine {
                 handle
             }
             None => {
-                let drain = policy.cleanup_timeout + GRACE;
+                let drain = policy.cleanup_timeout.saturating_add(GRACE);
                 thread::start(stop.clone(), ended.clone(), tasks.clone(), drain)?
             }
         };
@@ -140,6 +140,7 @@ impl Works {
         limit: Duration,
         call: impl FnOnce(&dyn ErasedStore, Budget) -> StoreCall<T> + Send + 'static,
     ) -> impl Future<Output = Result<T, StoreError>> + Send + 'static {
+        let lane = self.open(lane);
         let store = Arc::clone(&self.lane(lane).1);
         let budget = Budget::within(limit);
         let task = self.spawn(lane, bounded(limit, async move { call(&*store, budget).await }));
@@ -152,7 +153,8 @@ impl Works {
         limit: Duration,
         future: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     ) -> impl Future<Output = Result<T, StoreError>> + Send + 'static {
-        self.joined(Lane::Caller, self.spawn(Lane::Caller, bounded(limit, future)))
+        let lane = self.open(Lane::Caller);
+        self.joined(lane, self.spawn(lane, bounded(limit, future)))
     }
 
     /// Frees a lease in the background, within the clean-up time-out.
@@ -163,10 +165,17 @@ impl Works {
         self.clean_up(move |store, budget| store.release(fence, budget))
     }
 
+    /// Closes an acquisition in the background, within the clean-up time-out.
+    pub(crate) fn close(
+        self: &Arc<Self>,
+        request: CloseRequest,
+    ) -> impl Future<Output = Result<CloseAnswer, StoreError>> + Send + 'static {
+        self.clean_up(move |store, budget| store.close(request, budget))
+    }
+
     /// Closes an acquisition whose answer nobody waits for any more.
     pub(crate) fn close_unlearned(self: &Arc<Self>, report: ReportId, owner: Owner) {
-        let request = CloseRequest { report, owner, learned: None };
-        let close = self.clean_up(move |store, budget| store.close(request, budget));
+        let close = self.close(CloseRequest { report, owner, learned: None });
         self.detach(async move {
             match close.await {
                 Ok(CloseAnswer::Ended(_) | CloseAnswer::NoLongerKnown(_)) => {}
@@ -185,19 +194,22 @@ impl Works {
         let works = Arc::clone(self);
         let limit = self.policy.cleanup_timeout;
         let task = self.spawn(Lane::Renewal, async move {
+            let began = tokio::time::Instant::now();
             let store = Arc::clone(&works.renewal.1);
             let attempts = async {
                 let _turn = works.clean_ups.acquire().await;
                 loop {
-                    match bounded(limit, call(&*store, Budget::within(limit))).await {
-                        Err(error) if error.is_transient() => {
+                    // What is left, not the whole limit again: no call is dropped before its own budget is spent.
+                    let left = limit.saturating_sub(began.elapsed());
+                    match bounded(left, call(&*store, Budget::within(left))).await {
+                        Err(error) if error.is_transient() && !left.is_zero() => {
                             tokio::time::sleep(retry_wait(limit)).await;
                         }
                         answer => return answer,
                     }
                 }
             };
-            tokio::time::timeout(limit + GRACE, attempts)
+            tokio::time::timeout(limit.saturating_add(GRACE), attempts)
                 .await
                 .unwrap_or_else(|_| Err(StoreError::unknown(format!("the clean-up did not succeed within {limit:?}"))))
         });
@@ -245,10 +257,15 @@ impl Works {
         self.tasks.len()
     }
 
+    /// This lane, or the one that does its work since its runtime is gone.
+    fn open(&self, lane: Lane) -> Lane {
+        if self.caller_is_gone.load(Ordering::Relaxed) { Lane::Renewal } else { lane }
+    }
+
     fn lane(&self, lane: Lane) -> &(Handle, Arc<dyn ErasedStore>) {
-        match lane {
-            Lane::Caller if !self.caller_is_gone.load(Ordering::Relaxed) => &self.caller,
-            Lane::Caller | Lane::Renewal => &self.renewal,
+        match self.open(lane) {
+            Lane::Caller => &self.caller,
+            Lane::Renewal => &self.renewal,
         }
     }
 
@@ -264,8 +281,10 @@ impl Works {
                 Ok(answer) => answer,
                 Err(error) if error.is_panic() => Err(StoreError::unknown("the store panicked").with_source(error)),
                 Err(error) => {
-                    if lane == Lane::Caller {
-                        works.caller_is_gone.store(true, Ordering::Relaxed);
+                    match lane {
+                        Lane::Caller => works.caller_is_gone.store(true, Ordering::Relaxed),
+                        // Nothing can be renewed any more: a caller that waits for a lease must not wait for ever.
+                        Lane::Renewal => works.registry.close(),
                     }
                     Err(StoreError::unknown("the runtime of the store call was shut down").with_source(error))
                 }
@@ -284,11 +303,13 @@ fn retry_wait(limit: Duration) -> Duration {
 }
 
 /// Bounds a store call by its budget and a grace, in which a store's own, better error may still come.
+///
+/// The grace of a short budget is short: renewals of a short lease must not keep their places for longer than it lasts.
 pub(crate) async fn bounded<T>(
     limit: Duration,
     call: impl Future<Output = Result<T, StoreError>>,
 ) -> Result<T, StoreError> {
-    match tokio::time::timeout(limit + GRACE, call).await {
+    match tokio::time::timeout(limit.saturating_add(GRACE.min(limit)), call).await {
         Ok(answer) => answer,
         Err(_) => Err(StoreError::unknown(format!("the store did not answer within {limit:?}, nor say so itself"))),
     }
@@ -300,5 +321,62 @@ struct AbortOnDrop<T>(JoinHandle<T>);
 impl<T> Drop for AbortOnDrop<T> {
     fn drop(&mut self) {
         self.0.abort();
+    }
+}
+
+#[cfg(all(test, feature = "test-util"))]
+mod tests {
+    use std::future::pending;
+    use std::sync::Mutex;
+
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+    use crate::testing::{MemoryStore, TokioClock};
+
+    const LIMIT: Duration = Duration::from_secs(5);
+
+    /// A call that is dropped without an answer notes how much of its budget was left.
+    struct Call {
+        began: Instant,
+        budget: Duration,
+        answered: bool,
+        left: Arc<Mutex<Vec<Duration>>>,
+    }
+
+    impl Drop for Call {
+        fn drop(&mut self) {
+            if !self.answered {
+                self.left.lock().unwrap().push(self.budget.saturating_sub(self.began.elapsed()));
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_clean_up_is_dropped_before_its_own_budget_is_spent() {
+        let policy = LeasePolicy::builder(6 * LIMIT).cleanup_timeout(LIMIT).build().unwrap();
+        let clock = Arc::new(TokioClock::start());
+        let engine = Engine::start(Arc::new(MemoryStore::new()), policy, clock, Some(Handle::current())).unwrap();
+        let left = Arc::new(Mutex::new(Vec::new()));
+        let notes = Arc::clone(&left);
+        let began = Instant::now();
+        let answer: Result<(), _> = engine
+            .works()
+            .clean_up(move |_, budget| {
+                let left = Arc::clone(&notes);
+                let call = Call { began: Instant::now(), budget: budget.remaining(), answered: false, left };
+                Box::pin(async move {
+                    let mut call = call; // All of it, not the one field below.
+                    if began.elapsed() > LIMIT / 2 {
+                        pending::<()>().await;
+                    }
+                    sleep(LIMIT * 3 / 5).await;
+                    call.answered = true;
+                    Err(StoreError::unavailable("planned: the first attempt fails late"))
+                })
+            })
+            .await;
+        assert!(answer.is_err() && began.elapsed() <= LIMIT + GRACE);
+        assert_eq!(*left.lock().unwrap(), [Duration::ZERO], "one call was dropped, with nothing left of its budget");
     }
 }

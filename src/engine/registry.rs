@@ -62,9 +62,19 @@ impl Registry {
         self.leases().closed
     }
 
-    /// Lets nothing in any more.
+    /// Lets nothing in any more. What is held is over or about to be, so nobody needs the pulse.
     pub(crate) fn close(&self) {
-        self.leases().closed = true;
+        let mut leases = self.leases();
+        leases.closed = true;
+        if let Some(pulse) = leases.pulse.take() {
+            pulse.abort();
+        }
+    }
+
+    /// Forgets every lease but these: the others are handed back, whether or not their guards are still there.
+    pub(crate) fn forget_all_but(&self, kept: &[Arc<LeaseState>]) {
+        self.leases().held.retain(|_, lease| kept.iter().any(|other| Arc::ptr_eq(other, lease)));
+        self.left.notify_waiters();
     }
 
     /// What is held now.

@@ -92,6 +92,11 @@ impl Machine {
         self.confirmed_at
     }
 
+    /// Whether the answer of an attempt is waited for.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.attempt.is_some()
+    }
+
     /// What to do now. A late call sees the deadline first, and never renews after it.
     pub(crate) fn step(&mut self, now: Moment, last_progress: Moment, chance: f64) -> Step {
         if let Some(reason) = self.over {

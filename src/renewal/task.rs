@@ -46,7 +46,7 @@ async fn renew(works: Arc<Works>, mut machine: Machine, mut death: DeathWatch) {
         let now = state.now();
         let until = match machine.step(now, state.last_progress(), fastrand::f64()) {
             Step::Trip(reason) => {
-                state.trip(reason);
+                state.trip_under(fence, reason);
                 break;
             }
             Step::Send { timeout } => {
@@ -55,6 +55,10 @@ async fn renew(works: Arc<Works>, mut machine: Machine, mut death: DeathWatch) {
             }
             Step::Wait(until) => until,
         };
+        if !machine.is_waiting() {
+            // Given up: a late answer would count as a renewal that was confirmed, and extend nothing.
+            in_flight = None;
+        }
         tokio::select! {
             biased;
             () = state.token().cancelled() => break,
@@ -90,7 +94,7 @@ fn apply(state: &LeaseState, fence: Fence, machine: &mut Machine, reply: Option<
                 }
                 // Somebody who has the ticket finished the publication; this guard's own would say how it goes on.
                 RenewAnswer::Published(_) if !state.is_publishing() => {
-                    state.trip(LossReason::Published);
+                    state.trip_under(fence, LossReason::Published);
                 }
                 RenewAnswer::Published(_) | RenewAnswer::Refused(_) => {}
             }
@@ -114,8 +118,8 @@ struct DeathWatch {
 impl Drop for DeathWatch {
     fn drop(&mut self) {
         // A lease that advanced is renewed by another task, under another fence.
-        if self.armed && self.state.fence() == self.fence {
-            self.state.trip(LossReason::RenewalDied);
+        if self.armed {
+            self.state.trip_under(self.fence, LossReason::RenewalDied);
         }
     }
 }

@@ -106,7 +106,8 @@ pub trait Store: Clone + Send + Sync + 'static {
     #[must_use]
     fn for_runtime(&self, runtime: &Handle) -> Self;
 
-    /// Creates the report's row, with the store-wide recovery epoch, generation 0 and nothing published. Idempotent.
+    /// Creates the report's row, with the store-wide recovery epoch (0 in a new store), generation 0 and nothing published.
+    /// Idempotent.
     ///
     /// Reads the store-wide epoch in the same transaction, under a lock that [`advance_recovery_epoch`] waits for, so that
     /// no row is left in an old epoch.
@@ -153,7 +154,7 @@ pub trait Store: Clone + Send + Sync + 'static {
     ///    generation and epoch · [`Forced`](crate::answer::Refusal::Forced) ·
     ///    [`StaleEpoch`](crate::answer::Refusal::StaleEpoch) if the epochs differ, or the row's generation is *below* the
     ///    fence's (a history that was replaced without raising the epoch) ·
-    ///    [`Expired`](crate::answer::Refusal::Expired).
+    ///    [`Expired`](crate::answer::Refusal::Expired), which is also the answer to whatever else does not match.
     fn renew(
         &self,
         fence: Fence,
@@ -188,7 +189,9 @@ pub trait Store: Clone + Send + Sync + 'static {
     ///    [`Expired`](crate::answer::Refusal::Expired) ·
     ///    [`StaleSource`](crate::answer::Refusal::StaleSource): the revision is below the floor or below what is visible,
     ///    or there is none while one of those is set. The lease goes on.
-    /// 4. [`Published`](PublishAnswer::Published): the conditional UPDATE with the exact fence, the expiry and
+    /// 4. [`NoLongerKnown`](PublishAnswer::NoLongerKnown): the published generation is not below the fence's, and the ledger
+    ///    knows nothing of it (a history that was replaced in part).
+    /// 5. [`Published`](PublishAnswer::Published): the conditional UPDATE with the exact fence, the expiry and
     ///    `PublishedGeneration < generation`; beside it the ledger's row; and the lease is free.
     fn publish(
         &self,

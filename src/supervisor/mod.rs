@@ -138,7 +138,8 @@ impl LeaseSupervisor {
             let sent_at = self.works().clock.now();
             match self.request(report, attempt.owner, wanted).await {
                 Ok(answer) => {
-                    attempt.open = false;
+                    // Of a repeated one, the first request may still be on its way, and find the report free some day.
+                    attempt.open = repeated && !matches!(answer, AcquireAnswer::Acquired(_));
                     return self.acquired(report, sent_at, answer);
                 }
                 // The same owner again is the same acquisition: the lost answer is asked for once more.

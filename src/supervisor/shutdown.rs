@@ -4,13 +4,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt;
-use futures::stream::FuturesUnordered;
 
 use super::LeaseSupervisor;
-use crate::engine::Works;
+use crate::engine::{CLEAN_UPS_AT_ONCE, Works};
+use crate::error::StoreError;
 use crate::fence::Fence;
 use crate::loss::LossReason;
 use crate::state::LeaseState;
+use crate::store::CloseRequest;
 
 /// What a shutdown came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,14 +46,20 @@ impl LeaseSupervisor {
         if total > 0 {
             let releasing = release_all(Arc::clone(&works), Arc::clone(&pending), limit);
             let releasing = works.run_detached(releasing);
-            let _ = releasing.await;
+            tokio::select! {
+                _ = releasing => {}
+                // It bounds itself, unless nobody drives the runtime that it is on.
+                () = works.sleep(limit) => {}
+            }
         }
         let left = limit.saturating_sub(ended.elapsed());
         tokio::select! {
             () = self.engine.stop() => {}
             () = works.sleep(left) => {}
         }
-        let not_released: Vec<Fence> = lock(&pending).iter().map(|lease| lease.fence()).collect();
+        let pending = lock(&pending).clone();
+        works.registry.forget_all_but(&pending);
+        let not_released: Vec<Fence> = pending.iter().map(|lease| lease.fence()).collect();
         if !not_released.is_empty() {
             tracing::warn!(leases = not_released.len(), "leases could not be released; each ends with its TTL");
         }
@@ -70,21 +77,30 @@ async fn release_all(works: Arc<Works>, pending: Arc<Mutex<Vec<Arc<LeaseState>>>
         // A build that notices at once is gone before its report is free.
         let _ = tokio::time::timeout(limit / 2, works.registry.emptied()).await;
         let leases = lock(&pending).clone();
-        let mut releases: FuturesUnordered<_> = leases
-            .into_iter()
-            .filter(|lease| !lease.has_blocking_build())
-            .map(|lease| {
-                let release = works.release(lease.fence());
-                async move { (lease, release.await) }
+        // No more at once than can be on their way, so that the time-out of each begins with its turn.
+        let mut releases = futures::stream::iter(leases)
+            .filter(|lease| std::future::ready(!lease.has_blocking_build()))
+            .map(|lease| async {
+                let answer = hand_back(&works, &lease).await;
+                (lease, answer)
             })
-            .collect();
+            .buffer_unordered(CLEAN_UPS_AT_ONCE);
         while let Some((lease, answer)) = releases.next().await {
             match answer {
-                Ok(_) => lock(&pending).retain(|other| !Arc::ptr_eq(other, &lease)),
+                Ok(()) => lock(&pending).retain(|other| !Arc::ptr_eq(other, &lease)),
                 Err(error) => tracing::debug!(fence = %lease.fence(), %error, "a release failed"),
             }
         }
     };
     // Within the limit, so that there is time left to say so.
     let _ = tokio::time::timeout(limit.mul_f64(0.95), all).await;
+}
+
+/// Releases a lease, and the one that a publication on its way may have advanced it to.
+async fn hand_back(works: &Arc<Works>, lease: &LeaseState) -> Result<(), StoreError> {
+    let fence = lease.fence();
+    if let Some(owner) = lease.next_owner() {
+        works.close(CloseRequest { report: fence.report, owner, learned: None }).await?;
+    }
+    works.release(fence).await.map(drop)
 }

@@ -95,6 +95,8 @@ async fn a_call_whose_caller_has_gone_is_not_begun() {
     until_waiting(&store, 1).await;
     caller.abort();
     assert!(caller.await.unwrap_err().is_cancelled());
+    // Before the lock is free: what has begun when its caller goes is not taken back.
+    until_waiting(&store, 0).await;
     other.execute_batch("ROLLBACK").unwrap();
     let answer = store.acquire(request(TTL), budget()).await.unwrap();
     let AcquireAnswer::Acquired(acquired) = answer else { panic!("taken by nobody: {answer:?}") };

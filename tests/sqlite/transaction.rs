@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use leasehold::answer::{PublishAnswer, Refusal, RenewAnswer};
+use leasehold::answer::{CloseAnswer, Ending, PublishAnswer, Refusal, RenewAnswer};
 use leasehold::store::sqlite::testing::ManualClock;
 use leasehold::store::sqlite::{SqliteStore, Value};
-use leasehold::store::{Budget, FencedTransaction, Store};
+use leasehold::store::{Budget, CloseRequest, FencedTransaction, Store};
 use leasehold::{Fence, StoreError, StoreErrorKind};
 
 use crate::place::{Place, TTL, budget, publication, publish, report, request, take};
@@ -50,7 +50,15 @@ async fn every_kind_of_value_arrives() {
 async fn a_failing_statement_rolls_everything_back_and_is_named_without_its_text() {
     let place = Place::new();
     let (store, fence) = with_notes(&place).await;
-    let failing = ["INSERT INTO Notes VALUES (1)", "INSERT INTO Nowhere VALUES ('secret')", "SELECT 'secret' FROM", ""];
+    let failing = [
+        "INSERT INTO Notes VALUES (1)",
+        "INSERT INTO Nowhere VALUES ('secret')",
+        "SELECT 'secret' FROM",
+        "INSERT INTO Notes VALUES ('a' 'secret')",
+        "INSERT INTO Notes VALUES ('secret)",
+        "SELECT secret FROM Notes",
+        "",
+    ];
     for statement in failing {
         let error = run(&store, fence, &[statement]).await.unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::Rejected, "{error}");
@@ -97,6 +105,9 @@ async fn no_statement_can_leave_its_transaction_or_write_the_protocols_tables() 
         "ALTER TABLE Notes RENAME TO ReportOther; UPDATE ReportPublication SET Generation = 0",
         "CREATE TEMP TABLE ReportLedger (LeaseOwner)",
         "CREATE TEMP VIEW ReportPublication AS SELECT 1",
+        "CREATE TABLE temp.ReportLedger (LeaseOwner)",
+        "CREATE VIEW temp.ReportLedger AS SELECT 1",
+        "CREATE VIRTUAL TABLE temp.ReportLedger USING fts5(LeaseOwner)",
         "CREATE TRIGGER Mine AFTER UPDATE ON ReportPublication BEGIN SELECT 1; END",
         "CREATE TEMP TRIGGER Mine AFTER UPDATE ON ReportPublication BEGIN SELECT 1; END",
         "CREATE UNIQUE INDEX Mine ON ReportPublication (LeaseHolder)",
@@ -116,6 +127,22 @@ async fn no_statement_can_leave_its_transaction_or_write_the_protocols_tables() 
         run(&store, fence, &["SELECT * FROM ReportPublication"]).await.unwrap(),
         PublishAnswer::Published(_)
     ));
+}
+
+#[tokio::test]
+async fn a_temporary_table_that_is_renamed_to_one_of_ours_does_not_take_the_evidence() {
+    let place = Place::new();
+    let (store, fence) = with_notes(&place).await;
+    let hiding = [
+        "CREATE TEMP TABLE Mine (LeaseOwner, ReportId, Generation, RecoveryEpoch, OperationId, SourceRevision, EndedAtUtc)",
+        "ALTER TABLE Mine RENAME TO ReportLedger",
+    ];
+    let error = run(&store, fence, &hiding).await.expect_err("it would hide the ledger");
+    assert!(error.to_string().contains("statement 3 of the transaction failed"), "{error}");
+    assert!(matches!(run(&store, fence, &[]).await.unwrap(), PublishAnswer::Published(_)));
+    let close = CloseRequest { report: report(), owner: fence.owner, learned: Some((fence.generation, fence.epoch)) };
+    let answer = place.open().await.close(close, budget()).await.unwrap();
+    assert!(matches!(answer, CloseAnswer::Ended(Ending::Published(_))), "{answer:?}");
 }
 
 #[tokio::test]

@@ -37,10 +37,13 @@ pub(crate) fn publish(
     if let Some(forgotten) = forgotten(row, fence.generation, fence.epoch) {
         return Publish::Answer(PublishAnswer::NoLongerKnown(forgotten));
     }
-    match refusal(row, request) {
-        Some(refusal) => Publish::Answer(PublishAnswer::Refused(refusal)),
-        None => Publish::Accept,
+    if let Some(refusal) = refusal(row, request) {
+        return Publish::Answer(PublishAnswer::Refused(refusal));
     }
+    if row.visible.is_some_and(|visible| visible.version.generation >= fence.generation) {
+        return Publish::Answer(PublishAnswer::NoLongerKnown(Forgotten::HistoryReplaced { epoch: row.epoch }));
+    }
+    Publish::Accept
 }
 
 /// The answer to an owner that the ledger knows.
@@ -75,10 +78,6 @@ fn refusal(row: &Row, request: &PublishRequest) -> Option<Refusal> {
     }
     if !row.is_held_by(fence) {
         return Some(Refusal::Expired);
-    }
-    // Only a history that was replaced without raising the epoch gets here: what is visible came from a later generation.
-    if let Some(visible) = row.visible.filter(|visible| visible.version.generation >= fence.generation) {
-        return Some(Refusal::Superseded { by: visible.version.generation });
     }
     if let Some(required) = row.required_revision().filter(|&required| request.revision < Some(required)) {
         return Some(Refusal::StaleSource { required });

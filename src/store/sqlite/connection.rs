@@ -43,7 +43,7 @@ impl Session {
         &self.clock
     }
 
-    /// Opens the connection, unless it is open.
+    /// Opens the connection, unless it is open and still that of the path.
     pub(super) fn open(&mut self) -> Result<(), Failure> {
         if self.opened.as_ref().is_some_and(|opened| opened.file != FileIdentity::of(&self.path)) {
             // Locks are on the file that was opened. Whoever opens the path now gets another file with another lock.

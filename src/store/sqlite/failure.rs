@@ -175,8 +175,14 @@ pub(super) fn said(error: &rusqlite::Error) -> String {
     match error {
         rusqlite::Error::SqliteFailure(code, Some(text)) => format!("SQLite: {text}, code {}", code.extended_code),
         rusqlite::Error::SqliteFailure(code, None) => format!("SQLite: {code}"),
-        rusqlite::Error::SqlInputError { error: code, msg, .. } => {
-            format!("SQLite: {msg}, code {}", code.extended_code)
+        // What follows the first colon or quotation mark may be a piece of the statement, a value in it included.
+        rusqlite::Error::SqlInputError { error: code, msg, offset, .. } => {
+            let what = if msg.ends_with("syntax error") {
+                "syntax error"
+            } else {
+                msg.split([':', '"']).next().unwrap_or_default()
+            };
+            format!("SQLite: {what} at byte {offset}, code {}", code.extended_code)
         }
         rusqlite::Error::FromSqlConversionFailure(column, kind, _) => format!("column {column} holds a {kind}"),
         rusqlite::Error::InvalidColumnType(_, name, kind) => format!("column {name} holds a {kind}"),
@@ -191,5 +197,60 @@ pub(super) fn sourced(error: StoreError, source: rusqlite::Error) -> StoreError 
     match source {
         rusqlite::Error::SqliteFailure(..) => error.with_source(source),
         _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+    use crate::error::StoreErrorKind;
+
+    fn sqlite(code: i32) -> rusqlite::Error {
+        rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)
+    }
+
+    fn kind(failure: Failure) -> StoreErrorKind {
+        failure.into_store_error(Path::new("reports.db")).kind()
+    }
+
+    #[test]
+    fn a_commit_whose_outcome_cannot_be_known_is_unknown_and_costs_the_connection() {
+        for code in [ffi::SQLITE_IOERR_FSYNC, ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_IOERR_SHMSIZE, ffi::SQLITE_CORRUPT] {
+            let failure = Failure::at_commit(sqlite(code));
+            assert!(failure.spoils_connection());
+            assert_eq!(kind(failure), StoreErrorKind::Unknown, "{code}");
+        }
+    }
+
+    #[test]
+    fn a_commit_that_was_surely_not_written_is_busy_or_rejected() {
+        assert!(matches!(Failure::at_commit(sqlite(ffi::SQLITE_BUSY)), Failure::Busy));
+        for code in [ffi::SQLITE_FULL, ffi::SQLITE_CONSTRAINT_FOREIGNKEY] {
+            assert_eq!(kind(Failure::at_commit(sqlite(code))), StoreErrorKind::Rejected, "{code}");
+        }
+    }
+
+    #[test]
+    fn every_lock_of_somebody_else_is_waited_for() {
+        let locks = [
+            ffi::SQLITE_BUSY,
+            ffi::SQLITE_BUSY_RECOVERY,
+            ffi::SQLITE_BUSY_SNAPSHOT,
+            ffi::SQLITE_LOCKED,
+            ffi::SQLITE_PROTOCOL,
+        ];
+        for code in locks {
+            assert!(matches!(Failure::from(sqlite(code)), Failure::Busy), "{code}");
+        }
+        assert_eq!(kind(Failure::Busy), StoreErrorKind::Unavailable);
+    }
+
+    #[test]
+    fn before_the_commit_no_error_is_unknown() {
+        for code in 1..=101 {
+            assert_ne!(kind(Failure::from(sqlite(code))), StoreErrorKind::Unknown, "{code}");
+        }
     }
 }

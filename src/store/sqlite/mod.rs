@@ -18,6 +18,8 @@
 //! `ReportPublication`, `ReportPayload`, `ReportLedger` and `LeaseholdStore`, with ids as text, readable with the `sqlite3`
 //! shell; tables of your own may live beside them. See `sql/schema.sql`.
 
+#[cfg(test)]
+mod clauses;
 mod clock;
 mod connection;
 mod failure;

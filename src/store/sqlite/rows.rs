@@ -113,38 +113,38 @@ pub(super) fn row(columns: &Columns<'_>, now: &Now) -> Result<Row, Failure> {
     let report = parse(&key, "ReportId", &key)?;
     let boot: Option<String> = columns.get(3)?;
     let expiry = boot.as_deref().zip(columns.get(4)?).map(|(boot, nanos)| now.expiry(boot, nanos));
+    let epoch = Epoch::new(columns.get(8)?);
     let published: i64 = columns.get(9)?;
     let visible = if published > 0 {
-        let epoch = columns.get::<_, Option<i64>>(10)?.ok_or_else(|| unreadable("PublishedEpoch", &key))?;
         Some(Visible {
-            version: Version { epoch: Epoch::new(epoch), generation: Generation::new(published) },
-            revision: columns.get::<_, Option<i64>>(12)?.map(SourceRevision::new),
-            published_at: time(columns, 11, "PublishedAtUtc", &key)?
+            version: Version { epoch, generation: Generation::new(published) },
+            revision: columns.get::<_, Option<i64>>(11)?.map(SourceRevision::new),
+            published_at: time(columns, 10, "PublishedAtUtc", &key)?
                 .ok_or_else(|| unreadable("PublishedAtUtc", &key))?,
         })
     } else {
         None
     };
-    let forced = match columns.get::<_, Option<i64>>(15)? {
+    let forced = match columns.get::<_, Option<i64>>(14)? {
         None => None,
         Some(generation) => Some(Forced {
             generation: Generation::new(generation),
-            by: holder(columns.get(16)?, "ForcedBy", &key)?,
-            at: time(columns, 17, "ForcedAtUtc", &key)?.ok_or_else(|| unreadable("ForcedAtUtc", &key))?,
+            by: holder(columns.get(15)?, "ForcedBy", &key)?,
+            at: time(columns, 16, "ForcedAtUtc", &key)?.ok_or_else(|| unreadable("ForcedAtUtc", &key))?,
         }),
     };
     Ok(Row {
         report,
         generation: Generation::new(columns.get(1)?),
-        epoch: Epoch::new(columns.get(8)?),
+        epoch,
         owner: columns.get::<_, Option<String>>(2)?.map(|owner| parse(&owner, "LeaseOwner", &key)).transpose()?,
         expiry,
         holder: columns.get::<_, Option<String>>(5)?.map(|label| holder(label, "LeaseHolder", &key)).transpose()?,
         since: time(columns, 6, "LeaseAcquiredAtUtc", &key)?.unwrap_or(SystemTime::UNIX_EPOCH),
         takeover_delay: Duration::from_millis(columns.get::<_, i64>(7)?.max(0).unsigned_abs()),
         visible,
-        floor: columns.get::<_, Option<i64>>(13)?.map(SourceRevision::new),
-        pruned_up_to: Generation::new(columns.get(14)?),
+        floor: columns.get::<_, Option<i64>>(12)?.map(SourceRevision::new),
+        pruned_up_to: Generation::new(columns.get(13)?),
         forced,
     })
 }

@@ -74,6 +74,8 @@ fn may(action: AuthAction<'_>) -> bool {
         | AuthAction::Detach { .. }
         | AuthAction::Pragma { .. }
         | AuthAction::Unknown { .. } => false,
+        // Renamed to a name of ours it would hide our table too, and SQLite does not tell the new name here.
+        AuthAction::AlterTable { database_name, .. } if database_name.eq_ignore_ascii_case("temp") => false,
         AuthAction::Insert { table_name }
         | AuthAction::Update { table_name, .. }
         | AuthAction::Delete { table_name }
@@ -83,10 +85,13 @@ fn may(action: AuthAction<'_>) -> bool {
         | AuthAction::DropIndex { table_name, .. }
         | AuthAction::CreateTrigger { table_name, .. }
         | AuthAction::CreateTempTrigger { table_name, .. } => !is_ours(table_name),
-        // A temporary table of the same name would hide ours from the protocol's own statements.
-        AuthAction::CreateTempTable { table_name } | AuthAction::CreateTempView { view_name: table_name } => {
-            !is_ours(table_name)
-        }
+        // A temporary table of the same name would hide ours from the protocol's own statements. `temp.Name` makes one too,
+        // and SQLite calls that an ordinary table.
+        AuthAction::CreateTable { table_name }
+        | AuthAction::CreateTempTable { table_name }
+        | AuthAction::CreateView { view_name: table_name }
+        | AuthAction::CreateTempView { view_name: table_name }
+        | AuthAction::CreateVtable { table_name, .. } => !is_ours(table_name),
         _ => true,
     }
 }

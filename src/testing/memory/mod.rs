@@ -65,7 +65,7 @@ struct Shared {
 }
 
 /// The epoch of a database that was never restored.
-const FIRST_EPOCH: Epoch = Epoch::new(1);
+const FIRST_EPOCH: Epoch = Epoch::new(0);
 
 impl Default for MemoryStore {
     fn default() -> Self {

@@ -1,6 +1,5 @@
 UPDATE ReportPublication
 SET PublishedGeneration = :generation,
-    PublishedEpoch = :epoch,
     PublishedAtUtc = :now_utc,
     SourceRevision = :revision,
     LeaseOwner = NULL,

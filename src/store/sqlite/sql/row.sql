@@ -1,5 +1,5 @@
 SELECT ReportId, Generation, LeaseOwner, LeaseBootId, LeaseUntilNanos, LeaseHolder, LeaseAcquiredAtUtc, TakeoverDelayMillis,
-       RecoveryEpoch, PublishedGeneration, PublishedEpoch, PublishedAtUtc, SourceRevision, SourceRevisionFloor, PrunedUpTo,
+       RecoveryEpoch, PublishedGeneration, PublishedAtUtc, SourceRevision, SourceRevisionFloor, PrunedUpTo,
        ForcedGeneration, ForcedBy, ForcedAtUtc
 FROM ReportPublication
 WHERE ReportId = :report

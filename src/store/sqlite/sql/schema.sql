@@ -33,7 +33,6 @@ CREATE TABLE ReportPublication
     RecoveryEpoch       INTEGER NOT NULL,
 
     PublishedGeneration INTEGER NOT NULL DEFAULT 0,
-    PublishedEpoch      INTEGER NULL,
     PublishedAtUtc      TEXT    NULL,
     SourceRevision      INTEGER NULL,
 
