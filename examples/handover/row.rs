@@ -28,14 +28,14 @@ pub(crate) struct Row {
 impl Row {
     /// Of the report that leasehold keeps.
     pub(crate) async fn fenced(database: &Path, store: &SqliteStore) -> Result<Self, Failure> {
+        // Not by the store that is to be believed; and first, so that what it counts is in the row that is read after it.
+        let connection = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let sql = "SELECT count(*) FROM ReportLedger WHERE ReportId = ?1 AND OperationId IS NOT NULL";
+        let publications = connection.query_row(sql, [report().to_string()], |row| row.get(0))?;
         let (payload, generation) = match store.read(report(), None, Budget::within(LIMIT)).await? {
             ReadAnswer::Found { visible, payload } => (Some(payload), Some(visible.version.generation.get())),
             _ => (None, None),
         };
-        // Not by the store that is to be believed.
-        let connection = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        let sql = "SELECT count(*) FROM ReportLedger WHERE ReportId = ?1 AND OperationId IS NOT NULL";
-        let publications = connection.query_row(sql, [report().to_string()], |row| row.get(0))?;
         Ok(Self { payload, generation, publications })
     }
 
