@@ -187,7 +187,7 @@ impl LeaseGuard {
     /// The one publication of this lease, not sent yet. It can be sent again with the same operation id, resolved, and
     /// remembered across a crash by its [`Ticket`](crate::Ticket).
     pub fn publication(self, payload: impl Into<String>) -> Publication {
-        Publication::new(self, payload.into())
+        Publication::new(self, payload.into().into())
     }
 
     /// Publishes, and ends the lease by it. Short for [`publication`](Self::publication) and

@@ -43,6 +43,8 @@ async fn renew(works: Arc<Works>, mut machine: Machine, mut death: DeathWatch) {
     let (state, fence) = (Arc::clone(&death.state), death.fence);
     let mut in_flight: Option<oneshot::Receiver<Reply>> = None;
     while !state.is_over() {
+        // Before the clock is read: a suspension in between must not go unnoticed.
+        let jumped = works.registry.jumped.notified();
         let now = state.now();
         let until = match machine.step(now, state.last_progress(), fastrand::f64()) {
             Step::Trip(reason) => {
@@ -66,7 +68,7 @@ async fn renew(works: Arc<Works>, mut machine: Machine, mut death: DeathWatch) {
                 in_flight = None;
                 apply(&state, fence, &mut machine, reply);
             }
-            () = works.registry.jumped.notified() => {}
+            () = jumped => {}
             () = tokio::time::sleep(until.since(now)) => {}
         }
     }
