@@ -65,6 +65,7 @@ async fn a_silent_database_trips_the_token_by_the_local_deadline() {
     assert_eq!(loss.reason(), LossReason::DeadlinePassed);
     assert_eq!(loss.since_confirmed(), DEADLINE);
     assert!(loss.past_deadline() < Duration::from_millis(2));
+    assert_eq!(loss.last_error().unwrap().kind(), StoreErrorKind::Unknown, "silence is evidence too");
     drop(guard);
     no_tasks_left(&scene.supervisor).await;
 }
@@ -75,8 +76,10 @@ async fn a_panicking_store_trips_the_token_by_the_local_deadline() {
     scene.store.plan_always(Operation::Renew, Fault::Panic);
     let acquired_at = Instant::now();
     let guard = scene.acquire().await;
-    assert_eq!(guard.lost().await.reason(), LossReason::DeadlinePassed);
+    let loss = guard.lost().await;
+    assert_eq!(loss.reason(), LossReason::DeadlinePassed);
     assert_eq!(acquired_at.elapsed(), DEADLINE);
+    assert_eq!(loss.last_error().unwrap().kind(), StoreErrorKind::Unknown);
 }
 
 #[tokio::test(start_paused = true)]

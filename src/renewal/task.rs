@@ -15,7 +15,7 @@ use super::machine::{Machine, Step};
 use crate::answer::RenewAnswer;
 use crate::clock::Moment;
 use crate::engine::Works;
-use crate::error::StoreErrorKind;
+use crate::error::{StoreError, StoreErrorKind};
 use crate::fence::Fence;
 use crate::loss::LossReason;
 use crate::state::LeaseState;
@@ -66,6 +66,9 @@ impl Future for Renewing {
             let now = state.now();
             let until = match this.machine.step(now, state.last_progress(), fastrand::f64()) {
                 Step::Trip(reason) => {
+                    if this.in_flight.is_some() && reason == LossReason::DeadlinePassed {
+                        state.failed(unanswered());
+                    }
                     state.trip_under(fence, reason);
                     break;
                 }
@@ -75,9 +78,9 @@ impl Future for Renewing {
                 }
                 Step::Wait(until) => until,
             };
-            if !this.machine.is_waiting() {
-                // Given up: a late answer would count as a renewal that was confirmed, and extend nothing.
-                *this.in_flight = None;
+            // Given up: a late answer would count as a renewal that was confirmed, and extend nothing.
+            if !this.machine.is_waiting() && this.in_flight.take().is_some() {
+                state.failed(unanswered());
             }
             if let Some(reply) = this.in_flight
                 && let Poll::Ready(reply) = Pin::new(reply).poll(context)
@@ -118,8 +121,18 @@ fn apply(state: &LeaseState, fence: Fence, machine: &mut Machine, reply: Option<
             machine.failed(state.now(), error.kind(), chance);
             state.failed(error);
         }
-        None => machine.failed(state.now(), StoreErrorKind::Unknown, chance),
+        None => {
+            machine.failed(state.now(), StoreErrorKind::Unknown, chance);
+            state.failed(Arc::new(StoreError::unknown(
+                "the statement of a renewal died without an answer: the store panicked",
+            )));
+        }
     }
+}
+
+/// The evidence that a silent store leaves.
+fn unanswered() -> Arc<StoreError> {
+    Arc::new(StoreError::unknown("a renewal was not answered within its time-out"))
 }
 
 /// Ends the lease when the renewal task does without having ended it: by a panic, or with its runtime.
