@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::Waker;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -29,7 +30,6 @@ pub(crate) struct LeaseState {
     /// Builds on blocking threads, which nothing can stop: while there are any, the lease is left to expire.
     blocking_builds: AtomicUsize,
     rare: Mutex<Rare>,
-    changes: watch::Sender<()>,
 }
 
 /// What changes rarely and is read rarely.
@@ -39,6 +39,10 @@ struct Rare {
     /// The owner that a publication on its way may advance to: closed with the lease, so that none is held by nobody.
     next_owner: Option<Owner>,
     last_error: Option<Arc<StoreError>>,
+    /// Made for the first who watches: it is larger than all the rest, and most leases are watched by nobody.
+    changes: Option<watch::Sender<()>>,
+    /// The task that renews the lease.
+    renewal: Option<Waker>,
 }
 
 impl LeaseState {
@@ -55,8 +59,7 @@ impl LeaseState {
             renewals: AtomicU64::new(0),
             last_progress: AtomicU64::new(now),
             blocking_builds: AtomicUsize::new(0),
-            rare: Mutex::new(Rare { fence, next_owner: None, last_error: None }),
-            changes: watch::Sender::new(()),
+            rare: Mutex::new(Rare { fence, next_owner: None, last_error: None, changes: None, renewal: None }),
         }
     }
 
@@ -82,10 +85,34 @@ impl LeaseState {
     }
 
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
-        self.changes.subscribe()
+        self.rare().changes.get_or_insert_with(|| watch::Sender::new(())).subscribe()
+    }
+
+    /// Enters the task that renews the lease under this fence: it is woken when the lease is over, or should look at the clock.
+    /// `false` if there is nothing to renew: the lease is over, or goes on under another fence.
+    #[must_use]
+    pub(crate) fn is_renewed_by(&self, waker: &Waker, fence: Fence) -> bool {
+        let mut rare = self.rare();
+        if self.is_over() || rare.fence != fence {
+            return false;
+        }
+        match &mut rare.renewal {
+            Some(entered) => entered.clone_from(waker),
+            none => *none = Some(waker.clone()),
+        }
+        true
+    }
+
+    /// Lets the task that renews the lease look at the clock.
+    pub(crate) fn wake_renewal(&self) {
+        let renewal = self.rare().renewal.take();
+        if let Some(renewal) = renewal {
+            renewal.wake();
+        }
     }
 
     /// Whether the lease is over, without a look at the clock: one atomic load.
+    #[inline]
     pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire)
     }
@@ -122,7 +149,7 @@ impl LeaseState {
     }
 
     /// Under the lock that an advance needs too: a lease ends under one fence or goes on under the next, never both.
-    fn end(&self, rare: MutexGuard<'_, Rare>, now: Moment, reason: LossReason) -> Loss {
+    fn end(&self, mut rare: MutexGuard<'_, Rare>, now: Moment, reason: LossReason) -> Loss {
         let mut first = false;
         let loss = self.loss.get_or_init(|| {
             first = true;
@@ -136,10 +163,15 @@ impl LeaseState {
         });
         // Also by whoever came second: what it was told must hold when it looks again.
         self.over.store(true, Ordering::Release);
+        let renewal = rare.renewal.take();
+        let changes = rare.changes.clone();
         drop(rare);
         self.token.cancel();
+        if let Some(renewal) = renewal {
+            renewal.wake();
+        }
         if first {
-            self.changes.send_replace(());
+            announce(changes);
             report(loss);
         }
         loss.clone()
@@ -147,16 +179,17 @@ impl LeaseState {
 
     /// A renewal of this fence was confirmed. Without effect if the lease goes on under another fence meanwhile.
     pub(crate) fn confirmed(&self, fence: Fence, confirmed_at: Moment, deadline: Moment) {
-        {
+        let changes = {
             let mut rare = self.rare();
             if rare.fence != fence {
                 return;
             }
             rare.last_error = None;
             self.set_times(confirmed_at, deadline);
-        }
+            rare.changes.clone()
+        };
         self.renewals.fetch_add(1, Ordering::Relaxed);
-        self.changes.send_replace(());
+        announce(changes);
     }
 
     pub(crate) fn renewals(&self) -> u64 {
@@ -166,7 +199,7 @@ impl LeaseState {
     /// The lease goes on under another fence, after a publication that advanced it. `false` if it is over already.
     #[must_use]
     pub(crate) fn advanced(&self, fence: Fence, confirmed_at: Moment, deadline: Moment) -> bool {
-        {
+        let changes = {
             let mut rare = self.rare();
             if self.is_over() {
                 return false;
@@ -175,9 +208,10 @@ impl LeaseState {
             rare.next_owner = None;
             rare.last_error = None;
             self.set_times(confirmed_at, deadline);
-        }
+            rare.changes.clone()
+        };
         self.publishing.store(false, Ordering::Release);
-        self.changes.send_replace(());
+        announce(changes);
         true
     }
 
@@ -238,6 +272,13 @@ fn report(loss: &Loss) {
         tracing::debug!(%fence, %reason, "lease ended");
     } else {
         tracing::warn!(%fence, %reason, since_confirmed = ?loss.since_confirmed(), "lease lost");
+    }
+}
+
+/// Tells the watches, if there are any. Not under the lock: wakers are foreign code.
+fn announce(changes: Option<watch::Sender<()>>) {
+    if let Some(changes) = changes {
+        changes.send_replace(());
     }
 }
 

@@ -48,31 +48,32 @@ struct LossWatch {
     state: Arc<LeaseState>,
     #[pin]
     cancelled: WaitForCancellationFutureOwned,
-    /// The waker that `cancelled` has.
-    waker: Option<Waker>,
+    /// The waker that `cancelled` has. At first one that wakes nobody, which needs no entry: then there is always one to compare
+    /// with, and no poll asks whether there is.
+    waker: Waker,
 }
 
 impl LossWatch {
     fn new(state: Arc<LeaseState>) -> Self {
         let cancelled = state.token().clone().cancelled_owned();
-        Self { state, cancelled, waker: None }
+        Self { state, cancelled, waker: Waker::noop().clone() }
     }
 
     /// Whether the lease is lost; if not, this task will be woken when it is.
-    fn is_lost(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> bool {
+    ///
+    /// Inlined: a call of its own would cost more than all it does.
+    #[inline]
+    fn is_lost(self: Pin<&mut Self>, context: &mut Context<'_>) -> bool {
         if self.state.is_over() {
             return true;
         }
-        match &self.waker {
-            Some(waker) if waker.will_wake(context.waker()) => false,
-            _ => self.as_mut().register(context),
-        }
+        if self.waker.will_wake(context.waker()) { false } else { self.register(context) }
     }
 
     #[cold]
     fn register(self: Pin<&mut Self>, context: &mut Context<'_>) -> bool {
         let this = self.project();
-        *this.waker = Some(context.waker().clone());
+        this.waker.clone_from(context.waker());
         this.cancelled.poll(context).is_ready()
     }
 

@@ -21,7 +21,7 @@ use crate::clock::Clock;
 use crate::error::StoreError;
 use crate::fence::{Fence, Owner, ReportId};
 use crate::policy::LeasePolicy;
-use crate::renewal::Batcher;
+use crate::renewal::{Batcher, Pace};
 use crate::store::{Budget, CloseRequest};
 
 mod erased;
@@ -58,6 +58,7 @@ pub(crate) struct Engine {
 /// What tasks may hold on to without keeping the engine alive.
 pub(crate) struct Works {
     pub(crate) policy: LeasePolicy,
+    pub(crate) pace: Arc<Pace>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) registry: Registry,
     caller: (Handle, Arc<dyn ErasedStore>),
@@ -93,6 +94,7 @@ impl Engine {
         let caller_handle = Handle::try_current().unwrap_or_else(|_| renewal_handle.clone());
         let renewal_store = store.for_runtime(&renewal_handle);
         let works = Arc::new(Works {
+            pace: Arc::new(Pace::from(&policy)),
             policy,
             clock,
             registry: Registry::default(),

@@ -19,8 +19,6 @@ const JUMP: Duration = Duration::from_millis(5);
 #[derive(Default)]
 pub(crate) struct Registry {
     leases: Mutex<Leases>,
-    /// Wakes every renewal task: its timer stood still while time went on.
-    pub(crate) jumped: Notify,
     /// Wakes the shutdown when a guard is gone.
     left: Notify,
 }
@@ -116,8 +114,9 @@ async fn pulse(works: Arc<Works>) {
             tracing::debug!(missed = ?(by_clock - by_runtime), leases = leases.len(), "the machine was suspended");
             for lease in leases {
                 let _ = lease.check();
+                // Its timer stood still while time went on.
+                lease.wake_renewal();
             }
-            works.registry.jumped.notify_waiters();
         }
         last = now;
     }

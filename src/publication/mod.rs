@@ -66,17 +66,18 @@ impl Publication {
     pub(crate) fn new(guard: LeaseGuard, payload: Arc<str>) -> Self {
         Self {
             fence: guard.state().fence(),
+            revision: guard.wanted(),
             guard,
             payload,
             checked: None,
             operation: OperationId::random(),
-            revision: None,
             next_owner: None,
             progress: Progress::Unsent,
         }
     }
 
-    /// Says which source revision the payload was built from. The database refuses it if that is below the floor or below
+    /// Says which source revision the payload was built from, if it is not the one that was asked for at the acquisition. The
+    /// database refuses it if that is below the floor or below
     /// what is visible; once a report has a revision, every publication of it needs one.
     ///
     /// Without effect while an attempt has an unknown outcome: it may still be accepted, and is not to be another publication.

@@ -2,6 +2,7 @@
 //!
 //! Time, answers and chance go in; steps come out. No I/O, no tokio, no clock of its own: every schedule can be tested.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::answer::RenewAnswer;
@@ -51,7 +52,8 @@ struct Attempt {
 /// The renewal of one lease.
 #[derive(Debug)]
 pub(crate) struct Machine {
-    pace: Pace,
+    /// The same for all leases of a policy.
+    pace: Arc<Pace>,
     held_since: Moment,
     confirmed_at: Moment,
     deadline: Moment,
@@ -65,9 +67,15 @@ pub(crate) struct Machine {
 
 impl Machine {
     /// The machine of a lease that was asked for at `sent_at` and granted with this much remaining. `chance` is in 0..1.
-    pub(crate) fn new(pace: Pace, held_since: Moment, sent_at: Moment, remaining: Duration, chance: f64) -> Self {
+    pub(crate) fn new(
+        pace: impl Into<Arc<Pace>>,
+        held_since: Moment,
+        sent_at: Moment,
+        remaining: Duration,
+        chance: f64,
+    ) -> Self {
         let mut machine = Self {
-            pace,
+            pace: pace.into(),
             held_since,
             confirmed_at: sent_at,
             deadline: sent_at,

@@ -7,4 +7,5 @@ mod machine_laws;
 mod task;
 
 pub(crate) use batch::Batcher;
+pub(crate) use machine::Pace;
 pub(crate) use task::{Renewal, machine_of};

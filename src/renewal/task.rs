@@ -1,13 +1,17 @@
 //! The task that renews one lease: it drives the [`Machine`] by the clock and the store's answers.
 
-use std::future::pending;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
+use pin_project::pin_project;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
+use tokio::time::Sleep;
 
 use super::batch::Reply;
-use super::machine::{Machine, Pace, Step};
+use super::machine::{Machine, Step};
 use crate::answer::RenewAnswer;
 use crate::clock::Moment;
 use crate::engine::Works;
@@ -25,7 +29,8 @@ impl Renewal {
     pub(crate) fn start(works: &Arc<Works>, state: &Arc<LeaseState>, machine: Machine) -> Self {
         // Made here and not in the task: a runtime that is shut down drops tasks that it never polled.
         let death = DeathWatch { state: Arc::clone(state), fence: state.fence(), armed: true };
-        Self(works.detach(renew(Arc::clone(works), machine, death)))
+        let works_of_task = Arc::clone(works);
+        Self(works.detach(Renewing { works: works_of_task, machine, death, in_flight: None, timer: None }))
     }
 
     /// Ends it without ending the lease, which goes on under another fence.
@@ -36,53 +41,60 @@ impl Renewal {
 
 /// The machine of a lease that was granted just now.
 pub(crate) fn machine_of(works: &Works, sent_at: Moment, remaining: std::time::Duration) -> Machine {
-    Machine::new(Pace::from(&works.policy), sent_at, sent_at, remaining, fastrand::f64())
+    Machine::new(Arc::clone(&works.pace), sent_at, sent_at, remaining, fastrand::f64())
 }
 
-async fn renew(works: Arc<Works>, mut machine: Machine, mut death: DeathWatch) {
-    let (state, fence) = (Arc::clone(&death.state), death.fence);
-    let mut in_flight: Option<oneshot::Receiver<Reply>> = None;
-    while !state.is_over() {
-        // Before the clock is read: a suspension in between must not go unnoticed.
-        let jumped = works.registry.jumped.notified();
-        let now = state.now();
-        let until = match machine.step(now, state.last_progress(), fastrand::f64()) {
-            Step::Trip(reason) => {
-                if in_flight.is_some() && reason == LossReason::DeadlinePassed {
-                    state.failed(unanswered());
+/// The task. Written by hand, because an `async fn` would keep its arguments twice, and a service holds thousands of these.
+#[pin_project]
+struct Renewing {
+    works: Arc<Works>,
+    machine: Machine,
+    death: DeathWatch,
+    in_flight: Option<oneshot::Receiver<Reply>>,
+    #[pin]
+    timer: Option<Sleep>,
+}
+
+impl Future for Renewing {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let mut this = self.project();
+        let (state, fence) = (Arc::clone(&this.death.state), this.death.fence);
+        // Entered before every look at the lease and the clock, so that no end and no suspension in between is missed.
+        while state.is_renewed_by(context.waker(), fence) {
+            let now = state.now();
+            let until = match this.machine.step(now, state.last_progress(), fastrand::f64()) {
+                Step::Trip(reason) => {
+                    if this.in_flight.is_some() && reason == LossReason::DeadlinePassed {
+                        state.failed(unanswered());
+                    }
+                    state.trip_under(fence, reason);
+                    break;
                 }
-                state.trip_under(fence, reason);
-                break;
+                Step::Send { timeout } => {
+                    *this.in_flight = Some(this.works.batcher.renew(this.works, &state, fence, timeout));
+                    continue;
+                }
+                Step::Wait(until) => until,
+            };
+            // Given up: a late answer would count as a renewal that was confirmed, and extend nothing.
+            if !this.machine.is_waiting() && this.in_flight.take().is_some() {
+                state.failed(unanswered());
             }
-            Step::Send { timeout } => {
-                in_flight = Some(works.batcher.renew(&works, &state, fence, timeout));
+            if let Some(reply) = this.in_flight
+                && let Poll::Ready(reply) = Pin::new(reply).poll(context)
+            {
+                *this.in_flight = None;
+                apply(&state, fence, this.machine, reply.ok());
                 continue;
             }
-            Step::Wait(until) => until,
-        };
-        // Given up: a late answer would count as a renewal that was confirmed, and extend nothing.
-        if !machine.is_waiting() && in_flight.take().is_some() {
-            state.failed(unanswered());
+            this.timer.set(Some(tokio::time::sleep(until.since(now))));
+            let timer = this.timer.as_mut().as_pin_mut().expect("it was set just now");
+            ready!(timer.poll(context));
         }
-        tokio::select! {
-            biased;
-            () = state.token().cancelled() => break,
-            reply = answer(&mut in_flight) => {
-                in_flight = None;
-                apply(&state, fence, &mut machine, reply);
-            }
-            () = jumped => {}
-            () = tokio::time::sleep(until.since(now)) => {}
-        }
-    }
-    death.armed = false;
-}
-
-/// The answer of the attempt in flight; pending for ever if there is none.
-async fn answer(in_flight: &mut Option<oneshot::Receiver<Reply>>) -> Option<Reply> {
-    match in_flight {
-        Some(reply) => reply.await.ok(),
-        None => pending().await,
+        this.death.armed = false;
+        Poll::Ready(())
     }
 }
 

@@ -198,7 +198,7 @@ pub enum Refusal {
     #[error("this acquisition was closed before the publication arrived")]
     Closed,
     /// The payload was built from older source data than what is required or visible.
-    #[error("built from a source revision below {required}, which is required or already visible")]
+    #[error("its source revision is missing or below {required}, which is required or already visible")]
     StaleSource {
         /// The least revision that would be accepted.
         required: SourceRevision,
