@@ -124,7 +124,8 @@ impl LeaseSupervisor {
     ///
     /// # Cancel safety
     /// When the future is dropped, the acquisition is closed in the background: it can hold the lease no more, however late
-    /// its request arrives. If that does not succeed either, the lease is free within one TTL.
+    /// its request arrives. If that does not succeed either (or the report is provisioned only after it), the lease is free
+    /// within one TTL.
     pub async fn acquire(
         &self,
         report: ReportId,
