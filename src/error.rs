@@ -5,6 +5,7 @@ use std::fmt;
 
 /// What a [`StoreError`] means for the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum StoreErrorKind {
     /// The operation was surely not applied; trying again may work. A network that is down, a lock that was not had in

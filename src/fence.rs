@@ -180,6 +180,7 @@ impl fmt::Display for Fence {
 
 /// A label for people, such as `host/pid/service`, shown to whoever finds the lease busy. It decides nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(transparent))]
 pub struct Holder(String);
 
 /// The label is not fit to be a [`Holder`].
@@ -242,6 +243,14 @@ impl Holder {
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for Holder {
+    /// As strict as [`Holder::new`]: a label that came over a wire is printed to the same terminals.
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::new(String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::answer::{Acquired, NextLease, Receipt, ReleaseAnswer, Visible};
 use crate::clock::Moment;
 use crate::engine::{Engine, Works};
 use crate::error::StoreError;
-use crate::fence::{Fence, Owner};
+use crate::fence::{Fence, Owner, SourceRevision};
 use crate::loss::{Loss, LossReason};
 use crate::publication::{Publication, PublishError};
 use crate::renewal::{Renewal, machine_of};
@@ -27,6 +27,10 @@ use crate::supervise::{Supervised, SupervisedStream};
 /// The guard publishes once, or releases. Dropping it stops the renewal, cancels the build's tokens and starts a
 /// best-effort release in the background, from whatever thread, in or outside a runtime; if that does not succeed, the
 /// lease ends with its TTL. While a build on a blocking thread still runs, nothing is released: the lease is left to expire.
+///
+/// What happens in the background does not outlive the process: before `main` returns, await
+/// [`LeaseSupervisor::shutdown`](crate::LeaseSupervisor::shutdown) or [`release`](Self::release), or the report stays busy for
+/// up to one TTL.
 #[must_use = "dropping a guard releases its lease at once"]
 #[derive(Debug)]
 pub struct LeaseGuard {
@@ -36,6 +40,8 @@ pub struct LeaseGuard {
     /// Its name in the registry: the owner of the acquisition, also after the lease advanced.
     key: Owner,
     visible: Option<Visible>,
+    /// The source revision that was asked for: what a publication claims unless it says another.
+    wanted: Option<SourceRevision>,
     /// Nothing is left to tell the database.
     handed_back: bool,
 }
@@ -75,7 +81,12 @@ pub enum ReleaseOutcome {
 
 impl LeaseGuard {
     /// Takes charge of a lease that was asked for at `sent_at`. `None` if the supervisor is shut down: then it is released.
-    pub(crate) fn start(engine: Arc<Engine>, sent_at: Moment, acquired: Acquired) -> Option<Self> {
+    pub(crate) fn start(
+        engine: Arc<Engine>,
+        sent_at: Moment,
+        acquired: Acquired,
+        wanted: Option<SourceRevision>,
+    ) -> Option<Self> {
         let Acquired { fence, remaining, visible } = acquired;
         let works = engine.works();
         let machine = machine_of(works, sent_at, remaining);
@@ -86,7 +97,7 @@ impl LeaseGuard {
             return None;
         }
         let renewal = Renewal::start(works, &state, machine);
-        Some(Self { engine, state, renewal, key: fence.owner, visible, handed_back: false })
+        Some(Self { engine, state, renewal, key: fence.owner, visible, wanted, handed_back: false })
     }
 
     /// A handle for inside the build.
@@ -184,13 +195,14 @@ impl LeaseGuard {
         }
     }
 
-    /// The one publication of this lease, not sent yet. It can be sent again with the same operation id, resolved, and
+    /// The one publication of this lease, not sent yet, of the source revision that was asked for at the acquisition (or
+    /// see [`Publication::with_revision`]). It can be sent again with the same operation id, resolved, and
     /// remembered across a crash by its [`Ticket`](crate::Ticket).
     pub fn publication(self, payload: impl Into<String>) -> Publication {
-        Publication::new(self, payload.into())
+        Publication::new(self, payload.into().into())
     }
 
-    /// Publishes, and ends the lease by it. Short for [`publication`](Self::publication) and
+    /// Publishes text, and ends the lease by it. Short for [`publication`](Self::publication) and
     /// [`send`](Publication::send), without the means to try again: on any error the lease is released.
     ///
     /// # Errors
@@ -240,6 +252,18 @@ impl LeaseGuard {
         }
         self.renewal.retire();
         self.renewal = Renewal::start(&works, &self.state, machine);
+    }
+
+    pub(crate) fn wanted(&self) -> Option<SourceRevision> {
+        self.wanted
+    }
+
+    /// Puts away a guard that is of no more use, and waits for its release unless the database needs none.
+    pub(crate) async fn put_away(self) {
+        let needs_release = !self.state.loss().is_some_and(|loss| loss.reason().is_known_to_database());
+        if needs_release && !self.handed_back && !self.state.has_blocking_build() {
+            self.release().await;
+        }
     }
 
     pub(crate) fn state(&self) -> &Arc<LeaseState> {

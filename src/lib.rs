@@ -66,6 +66,7 @@
 //! | a lease that is held, and how it ends | [`LeaseGuard`], [`Loss`], [`LossReason`] |
 //! | a write whose answer was lost | [`Publication`], [`Ticket`], [`Outcome`] |
 //! | what a store answers | [`answer`] |
+//! | operators' calls (force release, revisions, epochs, pruning) | [`store::Store`]: keep a clone of the store that the supervisor got |
 //! | errors | [`AcquireError`], [`RunError`], [`PublishError`], [`StoreError`], [`PolicyError`] |
 //! | tests of your own code | `testing` (feature `test-util`) |
 //! | tests of your own store | `conformance` (feature `conformance`) |

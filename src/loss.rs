@@ -55,9 +55,12 @@ pub enum LossReason {
     /// Its own publication ended it: a success, not a failure.
     #[error("ended by its own publication")]
     Published,
-    /// Its holder released or dropped it, or a recovery closed it.
+    /// Its holder released or dropped it.
     #[error("released by its holder")]
     Released,
+    /// The database: somebody else closed it, by resolving its ticket while it was held, or by releasing its fence.
+    #[error("closed from outside, by a recovery that resolved its ticket or by a release of its fence")]
+    Closed,
 }
 
 impl LossReason {
@@ -70,7 +73,7 @@ impl LossReason {
             Refusal::Missing => Self::Missing,
             Refusal::StaleEpoch { epoch } => Self::StaleEpoch { epoch },
             Refusal::GenerationPublished { .. } | Refusal::OperationReused { .. } => Self::Published,
-            Refusal::Released | Refusal::Closed => Self::Released,
+            Refusal::Released | Refusal::Closed => Self::Closed,
             // Leaves the lease as it is; whoever asks anyway has no lease to go on with.
             Refusal::StaleSource { .. } => Self::Released,
         }
@@ -81,6 +84,7 @@ impl LossReason {
         matches!(
             self,
             Self::Superseded { .. }
+                | Self::Closed
                 | Self::Expired
                 | Self::Forced
                 | Self::Missing
@@ -150,7 +154,14 @@ impl Loss {
 
 impl fmt::Debug for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
+        let Evidence { fence, reason, since_confirmed, past_deadline, last_error } = &*self.0;
+        f.debug_struct("Loss")
+            .field("fence", fence)
+            .field("reason", reason)
+            .field("since_confirmed", since_confirmed)
+            .field("past_deadline", past_deadline)
+            .field("last_error", last_error)
+            .finish()
     }
 }
 
@@ -159,7 +170,8 @@ impl fmt::Display for Loss {
         let Evidence { fence, reason, since_confirmed, .. } = &*self.0;
         write!(
             f,
-            "the lease on report {} (generation {}) is over: {reason}; last confirmed {since_confirmed:?} before",
+            "the lease on report {} (generation {}) is over: {reason} ({since_confirmed:.1?} after it was last confirmed); discard \
+             what was built under it",
             fence.report, fence.generation
         )
     }

@@ -85,6 +85,42 @@ impl LeasePolicy {
         self.attempt_timeout
     }
 
+    /// How long one acquisition, one attempt at a publication or one read may take.
+    #[must_use]
+    pub fn operation_timeout(&self) -> Duration {
+        self.operation_timeout
+    }
+
+    /// How long a best-effort release or close in the background may take.
+    #[must_use]
+    pub fn cleanup_timeout(&self) -> Duration {
+        self.cleanup_timeout
+    }
+
+    /// For how long after an expiry the database keeps an unreleased lease from others.
+    #[must_use]
+    pub fn takeover_delay(&self) -> Duration {
+        self.takeover_delay
+    }
+
+    /// After how long the lease is given up, renewed or not.
+    #[must_use]
+    pub fn max_hold(&self) -> Option<Duration> {
+        self.max_hold
+    }
+
+    /// After how long without progress the lease is given up.
+    #[must_use]
+    pub fn stall_after(&self) -> Option<Duration> {
+        self.stall_after
+    }
+
+    /// The least recovery epoch that a database may be in.
+    #[must_use]
+    pub fn min_epoch(&self) -> Epoch {
+        self.min_epoch
+    }
+
     /// The largest payload, in bytes.
     #[must_use]
     pub fn max_payload(&self) -> usize {
@@ -151,7 +187,8 @@ impl LeasePolicyBuilder {
         self
     }
 
-    /// After this long without [`Lease::progress`](crate::Lease::progress) the lease is given up, because the build hangs.
+    /// After this long without [`Lease::progress`](crate::Lease::progress), counted from the acquisition, the lease is given up,
+    /// because the build hangs.
     /// Default: no limit, and `progress` need not be called.
     pub fn stall_after(mut self, limit: Duration) -> Self {
         self.policy.stall_after = Some(limit);

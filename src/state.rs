@@ -179,12 +179,7 @@ impl LeaseState {
         }
         if first {
             announce(changes);
-            // Last, because a subscriber is foreign code, which may panic.
-            if reason.is_own_doing() {
-                tracing::debug!(fence = %loss.fence(), %reason, "lease ended");
-            } else {
-                tracing::warn!(fence = %loss.fence(), %reason, since_confirmed = ?loss.since_confirmed(), "lease lost");
-            }
+            report(loss);
         }
         loss.clone()
     }
@@ -270,6 +265,20 @@ impl LeaseState {
     fn rare(&self) -> MutexGuard<'_, Rare> {
         // Nothing in here can be left half-written by a panic.
         self.rare.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reports the end of a lease, after all else was done: a subscriber is foreign code, which may panic.
+fn report(loss: &Loss) {
+    // A second panic would abort the process.
+    if std::thread::panicking() {
+        return;
+    }
+    let (fence, reason) = (loss.fence(), loss.reason());
+    if reason.is_own_doing() {
+        tracing::debug!(%fence, %reason, "lease ended");
+    } else {
+        tracing::warn!(%fence, %reason, since_confirmed = ?loss.since_confirmed(), "lease lost");
     }
 }
 

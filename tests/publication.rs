@@ -288,7 +288,7 @@ async fn somebody_elses_resolve_of_the_ticket_ends_the_lease_here() {
     let outcome = scene.rival().resolve(publication.ticket()).await.unwrap();
     assert_eq!(outcome, Outcome::NotPublished);
     let guard = publication.into_guard().unwrap();
-    assert_eq!(guard.lost().await.reason(), LossReason::Released);
+    assert_eq!(guard.lost().await.reason(), LossReason::Closed);
 }
 
 #[tokio::test(start_paused = true)]

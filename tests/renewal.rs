@@ -65,6 +65,7 @@ async fn a_silent_database_trips_the_token_by_the_local_deadline() {
     assert_eq!(loss.reason(), LossReason::DeadlinePassed);
     assert_eq!(loss.since_confirmed(), DEADLINE);
     assert!(loss.past_deadline() < Duration::from_millis(2));
+    assert_eq!(loss.last_error().unwrap().kind(), StoreErrorKind::Unknown, "silence is evidence too");
     drop(guard);
     no_tasks_left(&scene.supervisor).await;
 }
@@ -75,8 +76,10 @@ async fn a_panicking_store_trips_the_token_by_the_local_deadline() {
     scene.store.plan_always(Operation::Renew, Fault::Panic);
     let acquired_at = Instant::now();
     let guard = scene.acquire().await;
-    assert_eq!(guard.lost().await.reason(), LossReason::DeadlinePassed);
+    let loss = guard.lost().await;
+    assert_eq!(loss.reason(), LossReason::DeadlinePassed);
     assert_eq!(acquired_at.elapsed(), DEADLINE);
+    assert_eq!(loss.last_error().unwrap().kind(), StoreErrorKind::Unknown);
 }
 
 #[tokio::test(start_paused = true)]
@@ -283,4 +286,23 @@ async fn a_users_cancel_of_a_child_token_does_not_touch_the_lease() {
     guard.lease().child_token().cancel();
     assert!(!guard.lease().child_token().is_cancelled());
     assert!(matches!(guard.status(), LeaseStatus::Held { .. }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_answered_in_time_and_looked_at_after_the_deadline_extends_nothing() {
+    let clock = JumpingClock::new(TokioClock::start());
+    let scene = scene_with_clock(policy(), clock.clone()).await;
+    let gate = leasehold::testing::Gate::new();
+    scene.store.plan(Operation::Renew, Fault::HoldAnswer(gate.clone()));
+    let guard = scene.acquire().await;
+    gate.arrival().await;
+    // The process is stopped for twenty seconds, with the answer already in its socket.
+    clock.jump(secs(20));
+    gate.open();
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert!(guard.lease().child_token().is_cancelled(), "the renewal task itself saw the deadline first");
+    assert_eq!(guard.lost().await.reason(), LossReason::DeadlinePassed);
+    assert_eq!(guard.lease().renewals(), 0);
 }

@@ -15,7 +15,11 @@ use tokio::time::{sleep, timeout};
 #[tokio::test(start_paused = true)]
 async fn a_renewal_task_that_panics_trips_its_own_token_at_once_and_harms_nobody_else() {
     let armed = Arc::new(AtomicBool::new(false));
-    let _subscribed = tracing::subscriber::set_default(PanicsOnce(Arc::clone(&armed), "leasehold::renewal::task"));
+    let _subscribed = tracing::subscriber::set_default(Panics {
+        armed: Arc::clone(&armed),
+        at: "leasehold::renewal::task",
+        once: true,
+    });
     let scene = scene().await;
     let first = scene.acquire().await;
     sleep(secs(2)).await;
@@ -38,7 +42,8 @@ async fn a_renewal_task_that_panics_trips_its_own_token_at_once_and_harms_nobody
 #[tokio::test(start_paused = true)]
 async fn a_panic_at_the_report_of_a_loss_does_not_keep_the_token_from_tripping() {
     let armed = Arc::new(AtomicBool::new(true));
-    let _subscribed = tracing::subscriber::set_default(PanicsOnce(Arc::clone(&armed), "leasehold::state"));
+    let _subscribed =
+        tracing::subscriber::set_default(Panics { armed: Arc::clone(&armed), at: "leasehold::state", once: true });
     let scene = scene().await;
     scene.store.plan_always(Operation::Renew, Fault::Hang);
     let token = {
@@ -51,15 +56,41 @@ async fn a_panic_at_the_report_of_a_loss_does_not_keep_the_token_from_tripping()
     scene.free_within(secs(1)).await;
 }
 
-/// A tracing subscriber that panics once at an event of this target.
-struct PanicsOnce(Arc<AtomicBool>, &'static str);
+#[tokio::test(start_paused = true)]
+async fn a_subscriber_that_panics_at_everything_does_not_abort_the_process() {
+    let armed = Arc::new(AtomicBool::new(false));
+    let _subscribed = tracing::subscriber::set_default(Panics { armed: Arc::clone(&armed), at: "", once: false });
+    let scene = scene().await;
+    let guard = scene.acquire().await;
+    armed.store(true, Ordering::SeqCst);
+    let loss = timeout(secs(60), guard.lost()).await.expect("the panic is noticed");
+    assert_eq!(
+        loss.reason(),
+        LossReason::RenewalDied,
+        "the death of the task is not reported: that would be a second panic"
+    );
+    armed.store(false, Ordering::SeqCst);
+    drop(guard);
+    scene.free_within(secs(1)).await;
+}
 
-impl tracing::Subscriber for PanicsOnce {
+/// A tracing subscriber that panics, while armed, at events whose target begins so.
+struct Panics {
+    armed: Arc<AtomicBool>,
+    at: &'static str,
+    once: bool,
+}
+
+impl tracing::Subscriber for Panics {
     fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
         metadata.target().starts_with("leasehold::")
     }
     fn event(&self, event: &tracing::Event<'_>) {
-        let planned = event.metadata().target() == self.1 && self.0.swap(false, Ordering::SeqCst);
+        let meant = event.metadata().target().starts_with(self.at);
+        let planned = meant && self.armed.load(Ordering::SeqCst);
+        if planned && self.once {
+            self.armed.store(false, Ordering::SeqCst);
+        }
         assert!(!planned, "planned: the subscriber panics");
     }
     fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {

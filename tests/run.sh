@@ -68,3 +68,5 @@ if cargo nextest --version >/dev/null 2>&1; then
 else
     cargo test --all-features --no-fail-fast "${skip[@]}"
 fi
+
+step "all passed"

@@ -248,6 +248,25 @@ async fn the_error_of_a_build_whose_lease_is_lost_is_the_source_of_lost() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_run_that_gave_its_lease_up_has_released_it_when_it_returns() {
+    let scene = scene_with(policy().stall_after(secs(20))).await;
+    let build = |_| std::future::pending::<Result<String, std::io::Error>>();
+    let error = scene.supervisor.run(scene.report, None, build).await.unwrap_err();
+    assert!(matches!(error, RunError::Lost { loss, .. } if loss.reason() == LossReason::Stalled));
+    assert!(scene.is_free().await, "not only soon after");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guard_publishes_the_revision_that_was_asked_for() {
+    let scene = scene().await;
+    let wanted = SourceRevision::new(9);
+    let guard = scene.supervisor.acquire(scene.report, wanted).await.unwrap().acquired().unwrap();
+    assert_eq!(guard.publish("payload").await.unwrap().revision, Some(wanted));
+    let again = scene.supervisor.acquire(scene.report, wanted).await.unwrap();
+    assert!(matches!(again, Acquisition::AlreadyFresh(visible) if visible.revision == Some(wanted)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_run_with_an_unfit_payload_releases_the_lease_and_says_why() {
     let scene = scene_with(policy().max_payload(4)).await;
     let build = |_| async { Ok::<_, std::io::Error>("five!") };

@@ -254,7 +254,7 @@ impl Works {
         &self.renewal.1
     }
 
-    #[cfg(any(test, feature = "test-util"))]
+    #[cfg(feature = "test-util")]
     pub(crate) fn tasks(&self) -> usize {
         self.tasks.len()
     }

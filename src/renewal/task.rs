@@ -15,7 +15,7 @@ use super::machine::{Machine, Step};
 use crate::answer::RenewAnswer;
 use crate::clock::Moment;
 use crate::engine::Works;
-use crate::error::StoreErrorKind;
+use crate::error::{StoreError, StoreErrorKind};
 use crate::fence::Fence;
 use crate::loss::LossReason;
 use crate::state::LeaseState;
@@ -61,18 +61,14 @@ impl Future for Renewing {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let mut this = self.project();
         let (state, fence) = (Arc::clone(&this.death.state), this.death.fence);
-        // Entered before every look at the lease, so that its end between the two is not missed.
+        // Entered before every look at the lease and the clock, so that no end and no suspension in between is missed.
         while state.is_renewed_by(context.waker(), fence) {
-            // Before the clock: what was answered in time counts, also when this task was woken late.
-            if let Some(reply) = this.in_flight
-                && let Poll::Ready(reply) = Pin::new(reply).poll(context)
-            {
-                *this.in_flight = None;
-                apply(&state, fence, this.machine, reply.ok());
-            }
             let now = state.now();
             let until = match this.machine.step(now, state.last_progress(), fastrand::f64()) {
                 Step::Trip(reason) => {
+                    if this.in_flight.is_some() && reason == LossReason::DeadlinePassed {
+                        state.failed(unanswered());
+                    }
                     state.trip_under(fence, reason);
                     break;
                 }
@@ -82,9 +78,16 @@ impl Future for Renewing {
                 }
                 Step::Wait(until) => until,
             };
-            if !this.machine.is_waiting() {
-                // Given up: a late answer would count as a renewal that was confirmed, and extend nothing.
+            // Given up: a late answer would count as a renewal that was confirmed, and extend nothing.
+            if !this.machine.is_waiting() && this.in_flight.take().is_some() {
+                state.failed(unanswered());
+            }
+            if let Some(reply) = this.in_flight
+                && let Poll::Ready(reply) = Pin::new(reply).poll(context)
+            {
                 *this.in_flight = None;
+                apply(&state, fence, this.machine, reply.ok());
+                continue;
             }
             this.timer.set(Some(tokio::time::sleep(until.since(now))));
             let timer = this.timer.as_mut().as_pin_mut().expect("it was set just now");
@@ -117,8 +120,18 @@ fn apply(state: &LeaseState, fence: Fence, machine: &mut Machine, reply: Option<
             machine.failed(state.now(), error.kind(), chance);
             state.failed(error);
         }
-        None => machine.failed(state.now(), StoreErrorKind::Unknown, chance),
+        None => {
+            machine.failed(state.now(), StoreErrorKind::Unknown, chance);
+            state.failed(Arc::new(StoreError::unknown(
+                "the statement of a renewal died without an answer: the store panicked",
+            )));
+        }
     }
+}
+
+/// The evidence that a silent store leaves.
+fn unanswered() -> Arc<StoreError> {
+    Arc::new(StoreError::unknown("a renewal was not answered within its time-out"))
 }
 
 /// Ends the lease when the renewal task does without having ended it: by a panic, or with its runtime.

@@ -81,8 +81,25 @@ impl fmt::Debug for Payload {
     }
 }
 
+#[cfg(feature = "serde")]
+impl serde::Serialize for Payload {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for Payload {
+    /// Refuses U+0000, like [`Payload::new`]; of any length, because the limit is a policy and whoever reads from a wire has
+    /// to bound what it reads anyway.
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::new(String::deserialize(deserializer)?, usize::MAX).map_err(serde::de::Error::custom)
+    }
+}
+
 /// The request of [`Store::acquire`](super::Store::acquire).
 #[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct AcquireRequest {
     /// The report.
     pub report: ReportId,
@@ -103,6 +120,7 @@ pub struct AcquireRequest {
 
 /// The request of [`Store::publish`](super::Store::publish).
 #[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct PublishRequest {
     /// The lease under which it is published.
     pub fence: Fence,
@@ -116,6 +134,7 @@ pub struct PublishRequest {
 
 /// The request of [`Store::publish_and_advance`](super::Store::publish_and_advance).
 #[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct AdvanceRequest {
     /// The publication.
     pub publish: PublishRequest,
@@ -127,6 +146,7 @@ pub struct AdvanceRequest {
 
 /// The request of [`Store::close`](super::Store::close).
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct CloseRequest {
     /// The report.
     pub report: ReportId,
@@ -139,6 +159,7 @@ pub struct CloseRequest {
 
 /// The request of [`Store::list`](super::Store::list).
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ListRequest {
     /// Go on after this report, in the store's own order of ids; `None` to begin.
     pub after: Option<ReportId>,

@@ -11,7 +11,7 @@ use crate::publication::PublishError;
 #[non_exhaustive]
 pub enum AcquireError {
     /// Somebody else holds it. Not a failure of the database.
-    #[error("busy: {} holds it, for {:?} more unless it renews", .0.holder, .0.remaining)]
+    #[error("busy: {} holds it, for {:?} more unless it renews: wait, or try again then", .0.holder, .0.remaining)]
     Busy(Busy),
     /// The report was never provisioned.
     #[error("report {report} was never provisioned: call provision, or acquire_or_provision")]
@@ -65,7 +65,8 @@ impl AcquireError {
     }
 }
 
-/// Why a run did not publish.
+/// Why a run did not publish. It is an [`Error`](std::error::Error) if the build's own `E` is one; see
+/// [`map_build`](Self::map_build) for those that are not, such as a boxed error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError<E> {
@@ -87,4 +88,16 @@ pub enum RunError<E> {
     /// The build succeeded and its publication did not.
     #[error("the build succeeded, but: {0}")]
     Publish(#[from] PublishError),
+}
+
+impl<E> RunError<E> {
+    /// The same with another type for the build's own error.
+    pub fn map_build<F>(self, map: impl FnOnce(E) -> F) -> RunError<F> {
+        match self {
+            Self::Acquire(error) => RunError::Acquire(error),
+            Self::Build(error) => RunError::Build(map(error)),
+            Self::Lost { loss, source } => RunError::Lost { loss, source: source.map(map) },
+            Self::Publish(error) => RunError::Publish(error),
+        }
+    }
 }

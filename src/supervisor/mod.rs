@@ -37,7 +37,9 @@ pub use shutdown::ShutdownReport;
 /// # async fn example(store: impl leasehold::store::Store) -> Result<(), Box<dyn std::error::Error>> {
 /// let policy = LeasePolicy::builder(Duration::from_secs(30)).build()?;
 /// let supervisor = LeaseSupervisor::new(store, policy)?;
-/// supervisor.run(ReportId::from_name("monthly"), None, |_lease| build_report()).await?;
+/// let report = ReportId::from_name("monthly");
+/// supervisor.provision(report).await?;
+/// supervisor.run(report, None, |_lease| build_report()).await?;
 /// # Ok(())
 /// # }
 /// ```
@@ -113,8 +115,9 @@ impl LeaseSupervisor {
         self.call(move |store, budget| store.provision(report, budget)).await
     }
 
-    /// Takes the lease of a report, unless somebody else has it. `wanted` is the source revision that would be built: if
-    /// what is visible is at least as new, the answer is [`Acquisition::AlreadyFresh`].
+    /// Takes the lease of a report, which must have been provisioned, unless somebody else has it. `wanted` is the source
+    /// revision that would be built: if what is visible is at least as new, the answer is [`Acquisition::AlreadyFresh`];
+    /// otherwise the guard's publication claims it. Once a report has a revision, every publication of it needs one.
     ///
     /// # Errors
     /// [`AcquireError`]: busy (who holds it, and for how long), missing, unavailable, …
@@ -140,7 +143,7 @@ impl LeaseSupervisor {
                 Ok(answer) => {
                     // Of a repeated one, the first request may still be on its way, and find the report free some day.
                     attempt.open = repeated && !matches!(answer, AcquireAnswer::Acquired(_));
-                    return self.acquired(report, sent_at, answer);
+                    return self.acquired(report, wanted, sent_at, answer);
                 }
                 // The same owner again is the same acquisition: the lost answer is asked for once more.
                 Err(error) if error.kind() == StoreErrorKind::Unknown && !repeated => {
@@ -178,7 +181,7 @@ impl LeaseSupervisor {
     }
 
     /// The certain outcome of a publication, after a crash or when nobody holds it any more. If it was not accepted yet, it
-    /// never will be. Asks for at most the policy's `cleanup_timeout`.
+    /// never will be: should the worker be alive after all, this ends its lease. Asks for at most the policy's `cleanup_timeout`.
     ///
     /// # Errors
     /// [`StoreError`] if the database could not be asked; ask again.
@@ -273,11 +276,12 @@ impl LeaseSupervisor {
     fn acquired(
         &self,
         report: ReportId,
+        wanted: Option<SourceRevision>,
         sent_at: crate::clock::Moment,
         answer: AcquireAnswer,
     ) -> Result<Acquisition, AcquireError> {
         match answer {
-            AcquireAnswer::Acquired(acquired) => self.guard(sent_at, acquired).map(Acquisition::Acquired),
+            AcquireAnswer::Acquired(acquired) => self.guard(sent_at, acquired, wanted).map(Acquisition::Acquired),
             AcquireAnswer::AlreadyFresh(visible) => Ok(Acquisition::AlreadyFresh(visible)),
             AcquireAnswer::Busy(busy) => Err(AcquireError::Busy(busy)),
             AcquireAnswer::Missing => Err(AcquireError::Missing { report }),
@@ -293,10 +297,15 @@ impl LeaseSupervisor {
         }
     }
 
-    fn guard(&self, sent_at: crate::clock::Moment, acquired: Acquired) -> Result<LeaseGuard, AcquireError> {
+    fn guard(
+        &self,
+        sent_at: crate::clock::Moment,
+        acquired: Acquired,
+        wanted: Option<SourceRevision>,
+    ) -> Result<LeaseGuard, AcquireError> {
         self.min_epoch.fetch_max(acquired.fence.epoch.get(), Ordering::Relaxed);
         tracing::debug!(fence = %acquired.fence, remaining = ?acquired.remaining, "lease acquired");
-        LeaseGuard::start(Arc::clone(&self.engine), sent_at, acquired).ok_or(AcquireError::ShutDown)
+        LeaseGuard::start(Arc::clone(&self.engine), sent_at, acquired, wanted).ok_or(AcquireError::ShutDown)
     }
 }
 

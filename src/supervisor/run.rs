@@ -9,7 +9,7 @@ use crate::guard::{Lease, LeaseGuard};
 use crate::loss::Loss;
 use crate::publication::{Outcome, PublishError};
 
-/// What a build gives to be published: a payload, and the source revision it was built from if that is not the wanted one.
+/// What a build gives to be published: a payload (text without U+0000; encode bytes, or publish a pointer to them), and the source revision it was built from if that is not the wanted one.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Built {
     payload: String,
@@ -53,7 +53,9 @@ pub enum Completed {
 }
 
 impl LeaseSupervisor {
-    /// Acquires the lease, builds under it, publishes what was built, and cleans up.
+    /// Acquires the lease of a provisioned report, builds under it, publishes what was built, and cleans up. To wait for a lease
+    /// that somebody else holds, use [`acquire_wait`](Self::acquire_wait), `supervise` and `publish`; to know after a crash what
+    /// became of a publication, use [`acquire`](Self::acquire) and a [`Publication`](crate::Publication)'s ticket.
     ///
     /// The build is dropped the moment the lease is lost. Its own error comes back as it was; if the lease was lost
     /// meanwhile the answer is [`RunError::Lost`], with that error as its source. `wanted` is the source revision to build:
@@ -83,8 +85,9 @@ impl LeaseSupervisor {
     /// [`RunError`].
     ///
     /// # Cancel safety
-    /// Dropping the future drops the build and releases the lease in the background. Dropped while it publishes, the payload
-    /// may or may not be published.
+    /// Dropping the future drops the build and releases the lease in the background, which does not outlive the process: await
+    /// [`shutdown`](Self::shutdown) before `main` returns. Dropped while it publishes, the payload may or may not be
+    /// published.
     pub async fn run<F, Fut, P, E>(
         &self,
         report: ReportId,
@@ -107,7 +110,8 @@ impl LeaseSupervisor {
 
     /// The same for a build that blocks: it runs on a blocking thread of the caller's runtime.
     ///
-    /// Nothing can stop such a build from outside: see [`LeaseGuard::supervise_blocking`].
+    /// Nothing can stop such a build from outside: see [`LeaseGuard::supervise_blocking`]. After
+    /// a loss it returns within the policy's `cleanup_timeout`, whether or not the build noticed.
     ///
     /// # Errors
     /// [`RunError`].
@@ -148,12 +152,16 @@ async fn conclude<P: Into<Built>, E>(
         Ok(Ok(built)) => built.into(),
         Ok(Err(source)) => {
             if let Err(loss) = guard.lease().checkpoint() {
+                guard.put_away().await;
                 return Err(RunError::Lost { loss, source: Some(source) });
             }
             guard.release().await;
             return Err(RunError::Build(source));
         }
-        Err(loss) => return Err(RunError::Lost { loss, source: None }),
+        Err(loss) => {
+            guard.put_away().await;
+            return Err(RunError::Lost { loss, source: None });
+        }
     };
     let mut publication = guard.publication(built.payload);
     if let Some(revision) = built.revision.or(wanted) {
@@ -171,7 +179,7 @@ async fn conclude<P: Into<Built>, E>(
             Err(_) => {}
         }
     } else if let Ok(guard) = publication.into_guard() {
-        guard.release().await;
+        guard.put_away().await;
     }
     Err(match error {
         PublishError::Lost(loss) => RunError::Lost { loss, source: None },

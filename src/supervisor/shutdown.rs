@@ -29,7 +29,22 @@ impl LeaseSupervisor {
     /// be. Afterwards acquisitions answer [`AcquireError::ShutDown`](super::AcquireError::ShutDown), and the renewal thread is
     /// gone.
     ///
-    /// Builds get up to half of the limit to notice that they are cancelled before their leases are released.
+    /// Builds get up to half of the limit to notice that they are cancelled before their leases are released. Releases that
+    /// dropped guards began in the background are waited for too, so this belongs before the end of `main`:
+    ///
+    /// ```no_run
+    /// # async fn example(supervisor: leasehold::LeaseSupervisor, ctrl_c: impl Future<Output = ()>) {
+    /// # async fn work(_: leasehold::LeaseSupervisor) {}
+    /// tokio::select! {
+    ///     () = work(supervisor.clone()) => {}
+    ///     () = ctrl_c => {} // Drops the work, and with it its guards.
+    /// }
+    /// let left = supervisor.shutdown(std::time::Duration::from_secs(5)).await;
+    /// for fence in left.not_released {
+    ///     eprintln!("busy until its TTL ends: {fence}");
+    /// }
+    /// # }
+    /// ```
     ///
     /// # Cancel safety
     /// Once polled, the shutdown goes on even if the future is dropped.

@@ -47,7 +47,7 @@ impl Harness for SqliteHarness {
 /// One database file.
 #[derive(Debug)]
 pub(crate) struct SqliteDatabase {
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     _folder: TempDir,
     /// Every store that was connected, to see who waits for the lock.
     stores: Arc<Mutex<Vec<SqliteStore>>>,

@@ -14,6 +14,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::error::StoreError;
 use crate::store::decide::Expiry;
 
 /// The name of the boot where the system gives none.
@@ -58,8 +59,12 @@ pub(super) enum Clock {
 
 impl Clock {
     /// The machine's clock.
-    pub(super) fn of_this_machine() -> Self {
-        Self::Machine(boot_id().unwrap_or_else(|| NO_BOOT.into()))
+    ///
+    /// # Errors
+    /// If the system has a boot id and it cannot be read: a process that kept leases by another clock than the others on the
+    /// same file would see all of theirs expired.
+    pub(super) fn of_this_machine() -> Result<Self, StoreError> {
+        boot_id().map(Self::Machine)
     }
 
     /// Whether a step of the wall clock moves the leases.
@@ -87,15 +92,23 @@ fn since_epoch(utc: SystemTime) -> i64 {
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn boot_id() -> Option<Arc<str>> {
-    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    let id = id.trim();
-    (!id.is_empty()).then(|| id.into())
+fn boot_id() -> Result<Arc<str>, StoreError> {
+    const FILE: &str = "/proc/sys/kernel/random/boot_id";
+    let unreadable = || {
+        StoreError::rejected(format!(
+            "{FILE} cannot be read, by which leases in an SQLite file are kept: mount /proc here"
+        ))
+    };
+    let id = std::fs::read_to_string(FILE).map_err(|error| unreadable().with_source(error))?;
+    match id.trim() {
+        "" => Err(unreadable()),
+        id => Ok(id.into()),
+    }
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn boot_id() -> Option<Arc<str>> {
-    None
+fn boot_id() -> Result<Arc<str>, StoreError> {
+    Ok(NO_BOOT.into())
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -129,7 +142,7 @@ mod tests {
 
     #[test]
     fn the_machine_clock_does_not_go_back() {
-        let clock = Clock::of_this_machine();
+        let clock = Clock::of_this_machine().unwrap();
         let (first, second) = (clock.now(), clock.now());
         assert!(second.nanos >= first.nanos && second.boot == first.boot);
     }

@@ -99,7 +99,7 @@ impl SqliteStore {
     /// # Cancel safety
     /// As [`open`](Self::open).
     pub async fn open_within(path: impl AsRef<Path>, budget: Budget) -> Result<Self, StoreError> {
-        Self::open_on(path.as_ref(), Clock::of_this_machine(), budget).await
+        Self::open_on(path.as_ref(), Clock::of_this_machine()?, budget).await
     }
 
     async fn open_on(path: &Path, clock: Clock, budget: Budget) -> Result<Self, StoreError> {

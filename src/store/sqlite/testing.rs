@@ -72,7 +72,7 @@ fn nanos(time: Duration) -> i64 {
 /// The deciding time of this machine: the boot's id, and nanoseconds since that boot.
 #[must_use]
 pub fn machine_now() -> (String, i64) {
-    let now = Clock::of_this_machine().now();
+    let now = Clock::of_this_machine().expect("a boot id").now();
     (now.boot.to_string(), now.nanos)
 }
 

@@ -4,45 +4,24 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::answer::{CloseAnswer, Ending, Forgotten, PublishAnswer, Published, Receipt, Refusal};
+use crate::answer::{PublishAnswer, Published, Receipt, Refusal};
 use crate::clock::Moment;
-use crate::engine::{Lane, Works};
+use crate::engine::Lane;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::fence::{Fence, OperationId, Owner, SourceRevision};
 use crate::guard::LeaseGuard;
 use crate::loss::{Loss, LossReason};
-use crate::store::{AdvanceRequest, Budget, CloseRequest, FencedTransaction, Payload, PublishRequest};
+use crate::store::{AdvanceRequest, Budget, FencedTransaction, Payload, PublishRequest};
+
+mod error;
+mod ticket;
+
+pub use error::{PublishError, UnresolvedPublication};
+pub(crate) use ticket::resolve;
+pub use ticket::{Outcome, Ticket};
 
 /// How often one `send` tries before it answers that the outcome is unresolved (and can be called again).
 const ATTEMPTS: u32 = 5;
-
-/// What a crashed process needs to learn the outcome of its publication later: serialisable with the feature `serde`.
-///
-/// Keep it somewhere durable *before* [`Publication::send`], and hand it to
-/// [`LeaseSupervisor::resolve`](crate::LeaseSupervisor::resolve) after a restart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Ticket {
-    /// The lease.
-    pub fence: Fence,
-    /// The publication.
-    pub operation: OperationId,
-    /// The owner of the lease after it, if the publication advances.
-    #[cfg_attr(feature = "serde", serde(default))]
-    pub next_owner: Option<Owner>,
-}
-
-/// The certain outcome of a publication. It never changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Outcome {
-    /// It was accepted.
-    Published(Receipt),
-    /// It was not accepted, and never will be.
-    NotPublished,
-    /// The evidence was pruned, or the database's history was replaced.
-    NoLongerKnown(Forgotten),
-}
 
 /// The one publication of a lease.
 ///
@@ -61,8 +40,8 @@ pub enum Outcome {
 #[must_use = "a publication does nothing before `send`, and dropping it releases the lease"]
 pub struct Publication {
     guard: LeaseGuard,
-    payload: String,
-    /// The payload once it was checked.
+    payload: Arc<str>,
+    /// The payload once it was checked; it shares the text.
     checked: Option<Payload>,
     /// The fence at the time it was made: what the ticket says also after an advance.
     fence: Fence,
@@ -84,20 +63,21 @@ enum Progress {
 }
 
 impl Publication {
-    pub(crate) fn new(guard: LeaseGuard, payload: String) -> Self {
+    pub(crate) fn new(guard: LeaseGuard, payload: Arc<str>) -> Self {
         Self {
             fence: guard.state().fence(),
+            revision: guard.wanted(),
             guard,
             payload,
             checked: None,
             operation: OperationId::random(),
-            revision: None,
             next_owner: None,
             progress: Progress::Unsent,
         }
     }
 
-    /// Says which source revision the payload was built from. The database refuses it if that is below the floor or below
+    /// Says which source revision the payload was built from, if it is not the one that was asked for at the acquisition. The
+    /// database refuses it if that is below the floor or below
     /// what is visible; once a report has a revision, every publication of it needs one.
     ///
     /// Without effect while an attempt has an unknown outcome: it may still be accepted, and is not to be another publication.
@@ -345,7 +325,7 @@ impl Publication {
     }
 
     fn unresolved(&self, source: StoreError) -> PublishError {
-        PublishError::Unresolved(UnresolvedPublication { ticket: self.ticket(), source: Box::new(source) })
+        PublishError::Unresolved(UnresolvedPublication::new(self.ticket(), source))
     }
 
     fn request(&self, payload: Payload) -> PublishRequest {
@@ -355,7 +335,7 @@ impl Publication {
     fn checked_payload(&mut self) -> Result<Payload, PublishError> {
         if self.checked.is_none() {
             let limit = self.guard.works().policy.max_payload;
-            self.checked = Some(Payload::new(self.payload.as_str(), limit).map_err(PublishError::Invalid)?);
+            self.checked = Some(Payload::new(Arc::clone(&self.payload), limit).map_err(PublishError::Invalid)?);
         }
         Ok(self.checked.clone().expect("it was set just now"))
     }
@@ -371,81 +351,7 @@ impl fmt::Debug for Publication {
     }
 }
 
-/// Asks the database for the outcome of a publication, and makes it certain.
-pub(crate) async fn resolve(works: &Arc<Works>, ticket: Ticket) -> Result<Outcome, StoreError> {
-    let Ticket { fence, operation, next_owner } = ticket;
-    if let Some(owner) = next_owner {
-        // First, so that a late publication finds it closed and does not hand the lease to nobody.
-        let request = CloseRequest { report: fence.report, owner, learned: None };
-        works.close(request).await?;
-    }
-    let learned = Some((fence.generation, fence.epoch));
-    let request = CloseRequest { report: fence.report, owner: fence.owner, learned };
-    let answer = works.close(request).await?;
-    Ok(match answer {
-        CloseAnswer::Ended(Ending::Published(receipt)) if receipt.operation == operation => Outcome::Published(receipt),
-        CloseAnswer::Ended(_) => Outcome::NotPublished,
-        CloseAnswer::NoLongerKnown(why) => Outcome::NoLongerKnown(why),
-    })
-}
-
 /// 50 to 100 ms after the first attempt, doubling to 0.8 to 1.6 s.
 fn back_off(attempt: u32) -> Duration {
     Duration::from_millis(50).saturating_mul(1 << attempt.min(5)).mul_f64(0.5 + 0.5 * fastrand::f64())
-}
-
-/// Why a publication did not succeed (yet).
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PublishError {
-    /// The lease is over, and the payload was surely not published: discard it, and build again under a new lease.
-    #[error("not published: {0}")]
-    Lost(#[source] Loss),
-    /// The database refused it: surely not published.
-    #[error("the database refused the publication: {0}")]
-    Refused(#[source] Refusal),
-    /// Not known yet. Send it again, resolve it, or keep the ticket.
-    #[error("{0}")]
-    Unresolved(#[source] UnresolvedPublication),
-    /// The evidence is gone: whether it was published can no longer be known.
-    #[error("whether it was published is no longer known: {0}")]
-    NoLongerKnown(#[source] Forgotten),
-    /// The database could not be reached: surely not published yet.
-    #[error("not published, the database is unavailable: {0}")]
-    Unavailable(#[source] StoreError),
-    /// The store refuses to serve until something is mended: surely not published.
-    #[error("not published: {0}")]
-    Rejected(#[source] StoreError),
-    /// This payload cannot be published: nothing was sent.
-    #[error("this cannot be published: {0}")]
-    Invalid(#[source] StoreError),
-}
-
-impl PublishError {
-    /// Whether this worker's lease is over, as the client or the database found: the build is to be discarded, and surely was
-    /// not published.
-    #[must_use]
-    pub fn is_lost(&self) -> bool {
-        match self {
-            Self::Lost(_) => true,
-            Self::Refused(refusal) => !matches!(refusal, Refusal::StaleSource { .. }),
-            _ => false,
-        }
-    }
-}
-
-/// A publication whose outcome is not known yet, with what is needed to learn it.
-#[derive(Debug, thiserror::Error)]
-#[error("whether generation {} of report {} was published is not known yet: {source}", .ticket.fence.generation, .ticket.fence.report)]
-pub struct UnresolvedPublication {
-    ticket: Ticket,
-    source: Box<StoreError>,
-}
-
-impl UnresolvedPublication {
-    /// For [`LeaseSupervisor::resolve`](crate::LeaseSupervisor::resolve).
-    #[must_use]
-    pub fn ticket(&self) -> Ticket {
-        self.ticket
-    }
 }

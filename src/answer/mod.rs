@@ -5,7 +5,11 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use crate::fence::{Epoch, Fence, Generation, Holder, OperationId, Owner, ReportId, SourceRevision};
+use crate::fence::{Epoch, Fence, Generation, Holder, OperationId, ReportId, SourceRevision};
+
+mod operators;
+
+pub use operators::{CheckReport, EpochAnswer, ForceAnswer, Forced, LeaseView, ReportStatus, RevisionAnswer};
 
 /// Which publication is visible: readers compare it to learn whether something new is there.
 ///
@@ -22,6 +26,7 @@ pub struct Version {
 
 /// What is published now, without its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Visible {
     /// Which publication it is.
     pub version: Version,
@@ -33,6 +38,7 @@ pub struct Visible {
 
 /// The durable outcome of one accepted publication, as the ledger has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Receipt {
     /// The report.
     pub report: ReportId,
@@ -50,6 +56,7 @@ pub struct Receipt {
 
 /// How an acquisition ended, as the ledger has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Ending {
     /// Its one publication was accepted.
@@ -60,6 +67,7 @@ pub enum Ending {
 
 /// The answer of `provision`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum ProvisionAnswer {
     /// The row is new.
@@ -70,6 +78,7 @@ pub enum ProvisionAnswer {
 
 /// The answer of `acquire`, in the order in which a store looks for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum AcquireAnswer {
     /// The report was never provisioned.
@@ -92,6 +101,7 @@ pub enum AcquireAnswer {
 
 /// Who holds a lease, for people and for back-off.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Busy {
     /// The label that the holder gave.
     pub holder: Holder,
@@ -104,6 +114,7 @@ pub struct Busy {
 
 /// A lease that was granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Acquired {
     /// What every later request carries.
     pub fence: Fence,
@@ -115,6 +126,7 @@ pub struct Acquired {
 
 /// The answer of `renew`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum RenewAnswer {
     /// Extended: the expiry is the later of the old one and now + TTL.
@@ -130,6 +142,7 @@ pub enum RenewAnswer {
 
 /// One answer of `renew_many`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum BatchRenewal {
     /// The same as `renew` would have said.
@@ -142,6 +155,7 @@ pub enum BatchRenewal {
 ///
 /// A refusal is final for its fence, except [`StaleSource`](Self::StaleSource), which leaves the lease as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Refusal {
     /// The report's row does not exist.
@@ -184,7 +198,7 @@ pub enum Refusal {
     #[error("this acquisition was closed before the publication arrived")]
     Closed,
     /// The payload was built from older source data than what is required or visible.
-    #[error("built from a source revision below {required}, which is required or already visible")]
+    #[error("its source revision is missing or below {required}, which is required or already visible")]
     StaleSource {
         /// The least revision that would be accepted.
         required: SourceRevision,
@@ -193,6 +207,7 @@ pub enum Refusal {
 
 /// Why an outcome is no longer known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Forgotten {
     /// The ledger was pruned up to this generation.
@@ -214,6 +229,7 @@ pub enum Forgotten {
 
 /// The answer of `publish` and `publish_and_advance`, in the order in which a store looks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum PublishAnswer {
     /// This same operation was accepted before: the payload was not written again.
@@ -228,6 +244,7 @@ pub enum PublishAnswer {
 
 /// An accepted publication, and the lease that goes on after it, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Published {
     /// The durable outcome.
     pub receipt: Receipt,
@@ -237,6 +254,7 @@ pub struct Published {
 
 /// The lease that goes on after [`publish_and_advance`](crate::store::Store::publish_and_advance).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct NextLease {
     /// The fence of the new generation.
     pub fence: Fence,
@@ -246,6 +264,7 @@ pub struct NextLease {
 
 /// The answer of `close`: certain, and the same for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum CloseAnswer {
     /// How the acquisition ended. If it was still open, it is [`Ending::Closed`] from now on.
@@ -256,6 +275,7 @@ pub enum CloseAnswer {
 
 /// The answer of `release`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum ReleaseAnswer {
     /// The lease was held by exactly this fence and is free now.
@@ -266,6 +286,7 @@ pub enum ReleaseAnswer {
 
 /// The answer of `read`.
 #[derive(Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum ReadAnswer {
     /// The report was never provisioned.
@@ -299,6 +320,7 @@ impl fmt::Debug for ReadAnswer {
 
 /// What a report's row says without its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Metadata {
     /// The generation of the latest acquisition (or force release); 0 before the first.
     pub generation: Generation,
@@ -310,103 +332,4 @@ pub struct Metadata {
     pub revision_floor: Option<SourceRevision>,
     /// The highest generation of which evidence was pruned; 0 if none was.
     pub pruned_up_to: Generation,
-}
-
-/// Who holds a report, for operators.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReportStatus {
-    /// The report.
-    pub report: ReportId,
-    /// The row without its payload.
-    pub metadata: Metadata,
-    /// The lease, unless the report is free.
-    pub lease: Option<LeaseView>,
-    /// The latest force release, if there was one.
-    pub forced: Option<Forced>,
-}
-
-/// A lease as operators see it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeaseView {
-    /// The owner; `None` once the lease was seen expired and only its takeover delay keeps the report from others.
-    pub owner: Option<Owner>,
-    /// The label that the holder gave.
-    pub holder: Holder,
-    /// When it acquired, by the database's clock.
-    pub since: SystemTime,
-    /// How long the lease lasts; zero once it is expired.
-    pub remaining: Duration,
-    /// How long after the expiry the report is kept from others.
-    pub takeover_delay: Duration,
-}
-
-/// The record of a force release.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Forced {
-    /// The generation that was fenced out.
-    pub generation: Generation,
-    /// Who did it.
-    pub by: Holder,
-    /// When, by the database's clock.
-    pub at: SystemTime,
-}
-
-/// The answer of `force_release`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ForceAnswer {
-    /// The report was never provisioned.
-    Missing,
-    /// The report is free under a raised generation; whoever held it is fenced out.
-    Forced {
-        /// The row's generation now.
-        generation: Generation,
-        /// The lease that was taken away, if one was held.
-        was: Option<Busy>,
-    },
-}
-
-/// The answer of `require_source_revision` and `reset_source_revision`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RevisionAnswer {
-    /// The report was never provisioned.
-    Missing,
-    /// The least source revision that a publication must have from now on.
-    Floor(Option<SourceRevision>),
-}
-
-/// The answer of `advance_recovery_epoch`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum EpochAnswer {
-    /// Every row is in the new epoch and every lease is over.
-    Advanced {
-        /// The epoch before.
-        from: Epoch,
-        /// How many leases were ended.
-        ended_leases: u64,
-    },
-    /// Refused: the value is not above the current epoch, and nothing was changed.
-    NotAbove {
-        /// The current epoch.
-        current: Epoch,
-    },
-}
-
-/// What `check` found, for operators and start-up checks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CheckReport {
-    /// The engine and its version.
-    pub engine: String,
-    /// The version of the schema that is installed.
-    pub schema_version: u32,
-    /// The store-wide recovery epoch.
-    pub epoch: Epoch,
-    /// The isolation and durability that transactions of this store run with.
-    pub isolation: String,
-    /// What this login may not do, or what is set in a way that endangers a promise, in sentences; empty is good.
-    pub problems: Vec<String>,
-    /// The database's clock minus this machine's, in milliseconds. For information: nothing depends on it.
-    pub clock_offset_millis: i64,
 }

@@ -1,0 +1,33 @@
+//! Why a scene could not be played, or a worker not work.
+
+use std::io;
+use std::time::Duration;
+
+use leasehold::{AcquireError, Loss, PolicyError, StoreError};
+
+use crate::event::Who;
+
+/// What went wrong. That the evidence does not hold is no failure of this kind: it is an answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error("a process, pipe or file: {0}")]
+    Io(#[from] io::Error),
+    #[error("the database: {0}")]
+    Store(#[from] StoreError),
+    #[error("the plain lease's table: {0}")]
+    Sqlite(#[from] rusqlite::Error),
+    #[error("the policy: {0}")]
+    Policy(#[from] PolicyError),
+    #[error("the lease was not acquired: {0}")]
+    Acquire(#[from] AcquireError),
+    #[error("the build was cancelled: {0}")]
+    Lost(#[from] Loss),
+    #[error("what a worker said is no event: {0}")]
+    Line(#[from] serde_json::Error),
+    #[error("{waited_for} did not happen within {limit:?}")]
+    Silent { waited_for: String, limit: Duration },
+    #[error("worker {0} ended too early; its own words are above")]
+    Ended(Who),
+    #[error("{0}")]
+    Unexpected(String),
+}
