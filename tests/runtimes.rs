@@ -6,10 +6,10 @@ mod support;
 use std::time::{Duration, Instant};
 
 use leasehold::store::Store;
-use leasehold::testing::{Fault, FaultyStore, MemoryStore, Operation};
+use leasehold::testing::{Fault, FaultyStore, JumpingClock, MemoryStore, Operation};
 use leasehold::{
-    AcquireError, LeaseGuard, LeasePolicy, LeasePolicyBuilder, LeaseStatus, LeaseSupervisor, LossReason, ReportId,
-    RunError,
+    AcquireError, BootClock, LeaseGuard, LeasePolicy, LeasePolicyBuilder, LeaseStatus, LeaseSupervisor, LossReason,
+    ReportId, RunError,
 };
 use support::{TestStore, budget, secs};
 use tokio::runtime::{Builder, Runtime};
@@ -303,4 +303,31 @@ fn a_supervisor_made_outside_any_runtime_works_from_any() {
     });
     let receipt = futures::executor::block_on(guard.publish("without a runtime")).unwrap();
     assert_eq!(receipt.generation.get(), 1);
+}
+
+#[test]
+fn a_suspension_is_noticed_within_a_slice_on_the_engines_own_thread() {
+    let (runtime, report) = (current_thread(), ReportId::from_name("r"));
+    let store = new_store(&runtime, report);
+    let clock = JumpingClock::new(BootClock);
+    let supervisor = {
+        let _entered = runtime.enter();
+        // A TTL that no busy machine uses up, and slices of half a second: a quarter of the margin.
+        let policy = LeasePolicy::builder(secs(60)).margin(secs(2)).build().unwrap();
+        LeaseSupervisor::builder(store.clone(), policy).clock(clock.clone()).start().unwrap()
+    };
+    let guard = acquire(&runtime, &supervisor, report);
+    let token = guard.lease().child_token();
+    // Long after the first pulse; the caller's runtime is not driven at all.
+    std::thread::sleep(secs(1));
+    assert!(!token.is_cancelled());
+    clock.jump(secs(300));
+    let resumed_at = Instant::now();
+    wait_until("the token trips", || token.is_cancelled());
+    let took = resumed_at.elapsed();
+    assert!(took < secs(10), "a slice, and what a busy machine adds; the timer alone would have taken 18 s: {took:?}");
+    let LeaseStatus::Lost(loss) = guard.status() else { panic!("it is lost") };
+    assert_eq!(loss.reason(), LossReason::DeadlinePassed);
+    assert!(loss.past_deadline() > secs(240));
+    assert_eq!(store.renewals(), 0, "nothing is renewed after the deadline");
 }
