@@ -19,8 +19,9 @@ pub(crate) struct LeaseState {
     clock: Arc<dyn Clock>,
     /// Never handed out: users get children, so that their cancelling cannot trip the lease without a reason.
     token: CancellationToken,
-    /// Set after `loss` and before `token`: what a supervised build looks at on every poll.
-    over: AtomicBool,
+    /// 1 once it is over, set after `loss` and before `token`: what a supervised build looks at on every poll. A number, because
+    /// a truth value costs that build three instructions more.
+    over: AtomicUsize,
     publishing: AtomicBool,
     loss: OnceLock<Loss>,
     deadline: AtomicU64,
@@ -51,7 +52,7 @@ impl LeaseState {
         Self {
             clock,
             token: CancellationToken::new(),
-            over: AtomicBool::new(false),
+            over: AtomicUsize::new(0),
             publishing: AtomicBool::new(false),
             loss: OnceLock::new(),
             deadline: AtomicU64::new(deadline.as_nanos()),
@@ -114,6 +115,12 @@ impl LeaseState {
     /// Whether the lease is over, without a look at the clock: one atomic load.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
+        self.over() != 0
+    }
+
+    /// 1 if the lease is over, 0 if not.
+    #[inline]
+    pub(crate) fn over(&self) -> usize {
         self.over.load(Ordering::Acquire)
     }
 
@@ -162,7 +169,7 @@ impl LeaseState {
             })
         });
         // Also by whoever came second: what it was told must hold when it looks again.
-        self.over.store(true, Ordering::Release);
+        self.over.store(1, Ordering::Release);
         let renewal = rare.renewal.take();
         let changes = rare.changes.clone();
         drop(rare);
@@ -359,6 +366,18 @@ mod tests {
         assert!(lease.advanced(new, at(10), at(30)));
         lease.confirmed(old, at(11), at(41));
         assert_eq!((lease.deadline(), lease.renewals()), (at(30), 0));
+    }
+
+    #[test]
+    fn a_lease_is_renewed_under_its_own_fence_until_it_is_over() {
+        let (old, new) = (fence(1), fence(2));
+        let lease = LeaseState::new(Arc::new(StandsStill), old, at(10), at(40));
+        assert!(lease.is_renewed_by(Waker::noop(), old));
+        assert!(lease.advanced(new, at(10), at(40)));
+        assert!(!lease.is_renewed_by(Waker::noop(), old));
+        assert!(lease.is_renewed_by(Waker::noop(), new));
+        lease.trip(LossReason::Released);
+        assert!(!lease.is_renewed_by(Waker::noop(), new));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, RawWakerVTable, Waker};
 
 use futures::stream::{FusedStream, Stream};
 use pin_project::pin_project;
@@ -48,15 +48,19 @@ struct LossWatch {
     state: Arc<LeaseState>,
     #[pin]
     cancelled: WaitForCancellationFutureOwned,
-    /// The waker that `cancelled` has. At first one that wakes nobody, which needs no entry: then there is always one to compare
-    /// with, and no poll asks whether there is.
+    /// The waker that `cancelled` has; at first one that wakes nobody.
     waker: Waker,
+    /// Where the vtable lies of the waker that `waker` was cloned from; 0 if none is to be taken for it.
+    ///
+    /// A clone may name another copy of the same vtable, because the compiler keeps one for each unit that it generates: that of
+    /// tokio's `block_on` does. `Waker::will_wake` would then say no at every poll, and every poll take the token's lock.
+    vtable: usize,
 }
 
 impl LossWatch {
     fn new(state: Arc<LeaseState>) -> Self {
         let cancelled = state.token().clone().cancelled_owned();
-        Self { state, cancelled, waker: Waker::noop().clone() }
+        Self { state, cancelled, waker: Waker::noop().clone(), vtable: 0 }
     }
 
     /// Whether the lease is lost; if not, this task will be woken when it is.
@@ -64,22 +68,37 @@ impl LossWatch {
     /// Inlined: a call of its own would cost more than all it does.
     #[inline]
     fn is_lost(self: Pin<&mut Self>, context: &mut Context<'_>) -> bool {
+        let (waker, over) = (context.waker(), self.state.over());
+        // Both questions in one comparison: the end of the lease makes the address odd, and no vtable lies at an odd one.
+        let goes_on = waker.data() == self.waker.data() && vtable_of(waker) | over == self.vtable;
+        if goes_on { false } else { self.register(context) }
+    }
+
+    /// The same without a short cut: enters the waker, if the lease goes on.
+    #[cold]
+    fn register(self: Pin<&mut Self>, context: &mut Context<'_>) -> bool {
         if self.state.is_over() {
             return true;
         }
-        if self.waker.will_wake(context.waker()) { false } else { self.register(context) }
-    }
-
-    #[cold]
-    fn register(self: Pin<&mut Self>, context: &mut Context<'_>) -> bool {
         let this = self.project();
-        this.waker.clone_from(context.waker());
+        let waker = context.waker();
+        this.waker.clone_from(waker);
+        // Only a clone that shares its data keeps that alive, and so from being another task's one day.
+        *this.vtable = if this.waker.data() == waker.data() { vtable_of(waker) } else { 0 };
         this.cancelled.poll(context).is_ready()
     }
 
     fn loss(&self) -> Loss {
         self.state.loss().cloned().expect("a lease is over only after its loss was set")
     }
+}
+
+const _: () = assert!(align_of::<RawWakerVTable>() > 1, "the address of a vtable is even");
+
+/// An address, not a pointer, which would keep the future from being sent to another thread.
+#[inline]
+fn vtable_of(waker: &Waker) -> usize {
+    std::ptr::from_ref(waker.vtable()).addr()
 }
 
 impl<F> Supervised<F> {

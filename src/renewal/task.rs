@@ -28,7 +28,7 @@ impl Renewal {
     /// Starts to renew a lease whose latest confirmed request was sent at `sent_at` and left this much remaining.
     pub(crate) fn start(works: &Arc<Works>, state: &Arc<LeaseState>, machine: Machine) -> Self {
         // Made here and not in the task: a runtime that is shut down drops tasks that it never polled.
-        let death = DeathWatch { state: Arc::clone(state), fence: state.fence(), armed: true };
+        let death = DeathWatch { state: Arc::clone(state), fence: state.fence() };
         let works_of_task = Arc::clone(works);
         Self(works.detach(Renewing { works: works_of_task, machine, death, in_flight: None, timer: None }))
     }
@@ -93,7 +93,6 @@ impl Future for Renewing {
             let timer = this.timer.as_mut().as_pin_mut().expect("it was set just now");
             ready!(timer.poll(context));
         }
-        this.death.armed = false;
         Poll::Ready(())
     }
 }
@@ -139,14 +138,11 @@ fn unanswered() -> Arc<StoreError> {
 struct DeathWatch {
     state: Arc<LeaseState>,
     fence: Fence,
-    armed: bool,
 }
 
 impl Drop for DeathWatch {
     fn drop(&mut self) {
-        // A lease that advanced is renewed by another task, under another fence.
-        if self.armed {
-            self.state.trip_under(self.fence, LossReason::RenewalDied);
-        }
+        // Changes nothing if the lease is over already, or advanced: then another task renews it, under another fence.
+        self.state.trip_under(self.fence, LossReason::RenewalDied);
     }
 }
