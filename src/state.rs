@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, Moment};
 use crate::error::StoreError;
-use crate::fence::{Fence, Owner};
+use crate::fence::{Fence, Generation, Owner};
 use crate::loss::{Evidence, Loss, LossReason};
 
 /// The state of one lease. Once it is over it stays over; whoever ends it first says why.
@@ -89,19 +89,19 @@ impl LeaseState {
         self.rare().changes.get_or_insert_with(|| watch::Sender::new(())).subscribe()
     }
 
-    /// Enters the task that renews the lease under this fence: it is woken when the lease is over, or should look at the clock.
-    /// `false` if there is nothing to renew: the lease is over, or goes on under another fence.
+    /// Enters the task that renews this generation: it is woken when the lease is over, or should look at the clock. Answers the
+    /// fence, or `None` if there is nothing to renew: the lease is over, or goes on under a later generation.
     #[must_use]
-    pub(crate) fn is_renewed_by(&self, waker: &Waker, fence: Fence) -> bool {
+    pub(crate) fn renewed_by(&self, waker: &Waker, generation: Generation) -> Option<Fence> {
         let mut rare = self.rare();
-        if self.is_over() || rare.fence != fence {
-            return false;
+        if self.is_over() || rare.fence.generation != generation {
+            return None;
         }
         match &mut rare.renewal {
             Some(entered) => entered.clone_from(waker),
             none => *none = Some(waker.clone()),
         }
-        true
+        Some(rare.fence)
     }
 
     /// Lets the task that renews the lease look at the clock.
@@ -146,11 +146,11 @@ impl LeaseState {
         self.end(self.rare(), now, reason)
     }
 
-    /// Ends the lease if it is under this fence: what is known of a fence that it advanced from says nothing about it.
-    pub(crate) fn trip_under(&self, fence: Fence, reason: LossReason) {
+    /// Ends the lease if it is of this generation: what is known of one that it advanced from says nothing about it.
+    pub(crate) fn trip_under(&self, generation: Generation, reason: LossReason) {
         let now = self.now();
         let rare = self.rare();
-        if rare.fence == fence {
+        if rare.fence.generation == generation {
             self.end(rare, now, reason);
         }
     }
@@ -304,7 +304,7 @@ mod tests {
     use std::sync::Weak;
 
     use super::*;
-    use crate::fence::{Epoch, Generation, ReportId};
+    use crate::fence::{Epoch, ReportId};
 
     fn fence(generation: i64) -> Fence {
         let (owner, generation) = (Owner::random(), Generation::new(generation));
@@ -353,9 +353,9 @@ mod tests {
         let (old, new) = (fence(1), fence(2));
         let lease = LeaseState::new(Arc::new(StandsStill), old, at(10), at(40));
         assert!(lease.advanced(new, at(10), at(40)));
-        lease.trip_under(old, LossReason::Published);
+        lease.trip_under(old.generation, LossReason::Published);
         assert!(lease.check().is_ok());
-        lease.trip_under(new, LossReason::Expired);
+        lease.trip_under(new.generation, LossReason::Expired);
         assert_eq!(lease.check().unwrap_err().reason(), LossReason::Expired);
     }
 
@@ -372,12 +372,12 @@ mod tests {
     fn a_lease_is_renewed_under_its_own_fence_until_it_is_over() {
         let (old, new) = (fence(1), fence(2));
         let lease = LeaseState::new(Arc::new(StandsStill), old, at(10), at(40));
-        assert!(lease.is_renewed_by(Waker::noop(), old));
+        let renewed = |fence: Fence| lease.renewed_by(Waker::noop(), fence.generation);
+        assert_eq!(renewed(old), Some(old));
         assert!(lease.advanced(new, at(10), at(40)));
-        assert!(!lease.is_renewed_by(Waker::noop(), old));
-        assert!(lease.is_renewed_by(Waker::noop(), new));
+        assert_eq!((renewed(old), renewed(new)), (None, Some(new)));
         lease.trip(LossReason::Released);
-        assert!(!lease.is_renewed_by(Waker::noop(), new));
+        assert_eq!(renewed(new), None);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::answer::RenewAnswer;
 use crate::clock::Moment;
 use crate::engine::Works;
 use crate::error::{StoreError, StoreErrorKind};
-use crate::fence::Fence;
+use crate::fence::{Fence, Generation};
 use crate::loss::LossReason;
 use crate::state::LeaseState;
 
@@ -28,7 +28,7 @@ impl Renewal {
     /// Starts to renew a lease whose latest confirmed request was sent at `sent_at` and left this much remaining.
     pub(crate) fn start(works: &Arc<Works>, state: &Arc<LeaseState>, machine: Machine) -> Self {
         // Made here and not in the task: a runtime that is shut down drops tasks that it never polled.
-        let death = DeathWatch { state: Arc::clone(state), fence: state.fence() };
+        let death = DeathWatch { state: Arc::clone(state), generation: state.fence().generation };
         let works_of_task = Arc::clone(works);
         Self(works.detach(Renewing { works: works_of_task, machine, death, in_flight: None, timer: None }))
     }
@@ -60,16 +60,16 @@ impl Future for Renewing {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let mut this = self.project();
-        let (state, fence) = (Arc::clone(&this.death.state), this.death.fence);
+        let state = Arc::clone(&this.death.state);
         // Entered before every look at the lease and the clock, so that no end and no suspension in between is missed.
-        while state.is_renewed_by(context.waker(), fence) {
+        while let Some(fence) = state.renewed_by(context.waker(), this.death.generation) {
             let now = state.now();
             let until = match this.machine.step(now, state.last_progress(), fastrand::f64()) {
                 Step::Trip(reason) => {
                     if this.in_flight.is_some() && reason == LossReason::DeadlinePassed {
                         state.failed(unanswered());
                     }
-                    state.trip_under(fence, reason);
+                    state.trip_under(fence.generation, reason);
                     break;
                 }
                 Step::Send { timeout } => {
@@ -110,7 +110,7 @@ fn apply(state: &LeaseState, fence: Fence, machine: &mut Machine, reply: Option<
                 }
                 // Somebody who has the ticket finished the publication; this guard's own would say how it goes on.
                 RenewAnswer::Published(_) if !state.is_publishing() => {
-                    state.trip_under(fence, LossReason::Published);
+                    state.trip_under(fence.generation, LossReason::Published);
                 }
                 RenewAnswer::Published(_) | RenewAnswer::Refused(_) => {}
             }
@@ -137,12 +137,13 @@ fn unanswered() -> Arc<StoreError> {
 /// Ends the lease when the renewal task does without having ended it: by a panic, or with its runtime.
 struct DeathWatch {
     state: Arc<LeaseState>,
-    fence: Fence,
+    /// Says which of the lease's fences, and is a sixth of its size.
+    generation: Generation,
 }
 
 impl Drop for DeathWatch {
     fn drop(&mut self) {
         // Changes nothing if the lease is over already, or advanced: then another task renews it, under another fence.
-        self.state.trip_under(self.fence, LossReason::RenewalDied);
+        self.state.trip_under(self.generation, LossReason::RenewalDied);
     }
 }
