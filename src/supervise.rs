@@ -110,6 +110,7 @@ impl<F> Supervised<F> {
 impl<F: Future> Future for Supervised<F> {
     type Output = Result<F::Output, Loss>;
 
+    #[inline]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         if this.watch.as_mut().is_lost(context) {
@@ -138,6 +139,7 @@ impl<S> SupervisedStream<S> {
 impl<S: Stream> Stream for SupervisedStream<S> {
     type Item = Result<S::Item, Loss>;
 
+    #[inline]
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let mut this = self.project();
         let Some(stream) = this.stream.as_mut().as_pin_mut() else { return Poll::Ready(None) };
