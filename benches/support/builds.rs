@@ -18,9 +18,9 @@ pub(crate) enum Kind {
     Cpu,
     /// Asks a server and waits for it.
     Io,
-    /// Is polled for next to nothing, all the time.
+    /// Is polled all the time, for a microsecond each.
     Polls,
-    /// Consumes a stream.
+    /// Consumes a stream, in pieces of 4 KiB as readers give them.
     Stream,
 }
 
@@ -60,7 +60,7 @@ impl Builds {
 
     /// One slice of a build that is a stream.
     pub(crate) fn stream(&self) -> Pin<Box<dyn Stream<Item = u8> + '_>> {
-        Box::pin(stream::iter(self.source.chunks(1 << 10).cycle().take(4_096)).map(digest))
+        Box::pin(stream::iter(self.source.chunks(4 << 10).cycle().take(1_024)).map(digest))
     }
 
     async fn work(&self, kind: Kind) {
@@ -84,8 +84,8 @@ impl Builds {
                 }
             }
             Kind::Polls => {
-                for _ in 0..8_192 {
-                    digest(&self.source[..256]);
+                for _ in 0..4_096 {
+                    digest(&self.source[..1 << 10]);
                     tokio::task::yield_now().await;
                 }
             }
