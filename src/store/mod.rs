@@ -57,12 +57,12 @@ use crate::answer::{
 pub use crate::error::{StoreError, StoreErrorKind};
 use crate::fence::{Epoch, Fence, Holder, ReportId, SourceRevision};
 
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "sqlserver", feature = "postgres"))]
 mod decide;
 mod request;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "sqlserver", feature = "postgres"))]
 mod validate;
 
 pub use request::{AcquireRequest, AdvanceRequest, Budget, CloseRequest, ListRequest, Payload, PublishRequest};
