@@ -62,6 +62,8 @@ mod decide;
 mod request;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(feature = "sqlserver")]
+pub mod sqlserver;
 #[cfg(any(feature = "sqlite", feature = "sqlserver", feature = "postgres"))]
 mod validate;
 
