@@ -19,7 +19,7 @@
 //! ```
 //!
 //! Positions are of bytes on the wire, so under TLS they are positions in the ciphertext.
-#![allow(dead_code, unreachable_pub)] // Shared by test binaries that each use a part of it.
+#![allow(dead_code, unreachable_pub, unused_imports)] // Shared by test binaries that each use a part of it.
 
 mod fault;
 mod line;
