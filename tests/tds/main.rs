@@ -1,9 +1,14 @@
 //! The stand-in for a TDS server is understood by the driver as a real one is.
 #![cfg(feature = "sqlserver")]
 
+#[path = "../support/proxy/mod.rs"]
+mod proxy;
 #[path = "../support/tds/mod.rs"]
 mod tds;
 
+mod cuts;
+
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use tds::{Reply, Request, SqlError, TdsServer, Tokens, Value};
@@ -15,19 +20,23 @@ use tokio_util::compat::{Compat, TokioAsyncWriteCompatExt};
 type Connection = Client<Compat<TcpStream>>;
 
 async fn connect(server: &TdsServer) -> Result<Connection, Error> {
-    connect_with(server, EncryptionLevel::NotSupported).await
+    connect_to(server.addr()).await
 }
 
-async fn connect_with(server: &TdsServer, encryption: EncryptionLevel) -> Result<Connection, Error> {
+async fn connect_to(addr: SocketAddr) -> Result<Connection, Error> {
+    connect_with(addr, EncryptionLevel::NotSupported).await
+}
+
+async fn connect_with(addr: SocketAddr, encryption: EncryptionLevel) -> Result<Connection, Error> {
     let mut config = Config::new();
     config.host("127.0.0.1");
-    config.port(server.addr().port());
+    config.port(addr.port());
     config.database("reports");
     config.application_name("leasehold");
     config.authentication(AuthMethod::sql_server("worker", "secret"));
     config.encryption(encryption);
     config.handshake_timeout(Some(Duration::from_secs(5)));
-    let stream = TcpStream::connect(server.addr()).await?;
+    let stream = TcpStream::connect(addr).await?;
     Client::connect(config, stream.compat_write()).await
 }
 
@@ -109,7 +118,7 @@ async fn a_login_is_sent_elsewhere() {
 async fn a_client_that_requires_encryption_never_logs_in() {
     for encryption in [EncryptionLevel::Required, EncryptionLevel::On] {
         let server = TdsServer::start(|_| Reply::Done).await;
-        assert!(matches!(connect_with(&server, encryption).await, Err(Error::Protocol(_))));
+        assert!(matches!(connect_with(server.addr(), encryption).await, Err(Error::Protocol(_))));
         assert_eq!(server.seen(), []);
     }
 }
