@@ -31,6 +31,11 @@ pub(crate) struct Arguments {
     #[arg(long)]
     pub(crate) install: bool,
 
+    /// Print the script that --install would run on a SQL Server, for a DBA to read and run
+    #[cfg(feature = "sqlserver")]
+    #[arg(long, conflicts_with_all = ["install", "read"])]
+    pub(crate) install_script: bool,
+
     /// How long the lease lasts unless it is renewed
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = humantime::parse_duration)]
     pub(crate) ttl: Duration,

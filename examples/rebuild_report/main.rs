@@ -70,6 +70,10 @@ fn main() -> ExitCode {
 }
 
 async fn run(arguments: &Arguments) -> Result<String, Failure> {
+    #[cfg(feature = "sqlserver")]
+    if arguments.install_script {
+        return opening::install_script(arguments);
+    }
     if arguments.install {
         return opening::install(arguments).await;
     }

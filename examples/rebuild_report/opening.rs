@@ -28,6 +28,14 @@ pub(crate) async fn install(arguments: &Arguments) -> Result<String, Failure> {
     })
 }
 
+/// `--install-script`.
+#[cfg(feature = "sqlserver")]
+pub(crate) fn install_script(arguments: &Arguments) -> Result<String, Failure> {
+    use leasehold::store::sqlserver::SqlServerStore;
+
+    SqlServerStore::install_script(&arguments.database.schema).map_err(Failure::Store)
+}
+
 fn failure(arguments: &Arguments, error: StoreError) -> Failure {
     if database::is_not_installed(&error) {
         return Failure::NotInstalled { error, to_install: command::to_install(arguments) };

@@ -33,8 +33,8 @@
 //!
 //! Workers need the role `leasehold_worker`, which may execute the workers' procedures and nothing else; operators need
 //! `leasehold_operator` as well. Neither may touch the tables. [`install`](SqlServerStore::install) needs a login that may create
-//! tables, procedures and roles (`db_owner`, or `db_ddladmin` with `db_securityadmin`); where only a DBA has one, hand over
-//! [`install_script`](SqlServerStore::install_script).
+//! tables, procedures and roles and write to them (`db_owner`, or `db_ddladmin`, `db_securityadmin`, `db_datareader` and
+//! `db_datawriter` together); where only a DBA has one, hand over [`install_script`](SqlServerStore::install_script).
 //!
 //! # Connections
 //!
