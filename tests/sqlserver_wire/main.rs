@@ -1,0 +1,18 @@
+//! The SQL Server store at the wire: connections that end at any byte, answers that come late or never, servers on a bad day.
+#![cfg(all(feature = "sqlserver", feature = "conformance"))]
+
+#[path = "../../benches/support/figure.rs"]
+mod figure;
+#[path = "../support/proxy/mod.rs"]
+mod proxy;
+#[allow(dead_code)] // Of the harness only the schema is used here.
+#[path = "../support/sqlserver.rs"]
+mod sqlserver;
+#[path = "../support/tds/mod.rs"]
+mod tds;
+
+mod every_byte;
+mod scene;
+mod subject;
+mod tables;
+mod verdict;
