@@ -11,8 +11,11 @@ mod sqlserver;
 #[path = "../support/tds/mod.rs"]
 mod tds;
 
+mod errors;
 mod every_byte;
+mod not_understood;
 mod scene;
+mod stand_in;
 mod subject;
 mod tables;
 mod verdict;
