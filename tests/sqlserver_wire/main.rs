@@ -13,8 +13,10 @@ mod tds;
 
 mod errors;
 mod every_byte;
+mod logins;
 mod not_understood;
 mod scene;
+mod secrets;
 mod stand_in;
 mod subject;
 mod tables;
