@@ -89,7 +89,6 @@ async fn a_redirect_to_nobody_can_be_tried_again() {
     assert_eq!(told.expect_err("nobody is there").kind(), Unavailable);
 }
 
-/// The driver understands `Encrypt=false` as "encrypt the login only", which still needs a server with TLS.
 #[tokio::test]
 async fn a_server_without_encryption_is_refused_before_a_login_is_sent() {
     for settings in ["", ";Encrypt=true", ";TrustServerCertificate=true", ";Encrypt=true;TrustServerCertificate=true"] {

@@ -11,10 +11,16 @@ mod sqlserver;
 #[path = "../support/tds/mod.rs"]
 mod tds;
 
+mod drops;
 mod errors;
 mod every_byte;
+mod lanes;
+mod late;
 mod logins;
+mod methods;
+mod neighbours;
 mod not_understood;
+mod quiet;
 mod scene;
 mod secrets;
 mod stand_in;

@@ -6,7 +6,7 @@ use leasehold::answer::{
     AcquireAnswer, CloseAnswer, Ending, PublishAnswer, Published, Receipt, ReleaseAnswer, RenewAnswer,
 };
 use leasehold::store::sqlserver::SqlServerStore;
-use leasehold::store::{AcquireRequest, CloseRequest, Payload, PublishRequest, Store};
+use leasehold::store::{AcquireRequest, Budget, CloseRequest, Payload, PublishRequest, Store};
 use leasehold::{Epoch, Fence, Generation, Holder, OperationId, Owner, ReportId, StoreError};
 use uuid::Uuid;
 
@@ -110,19 +110,28 @@ impl Subject {
     /// # Panics
     /// If the answer is about another report, or none that a report like this can have.
     pub(crate) async fn ask(&self, store: &SqlServerStore, operation: Operation) -> Result<Told, StoreError> {
+        self.ask_within(budget(), store, operation).await
+    }
+
+    pub(crate) async fn ask_within(
+        &self,
+        budget: Budget,
+        store: &SqlServerStore,
+        operation: Operation,
+    ) -> Result<Told, StoreError> {
         match operation {
-            Operation::Acquire => self.acquire(store).await,
-            Operation::Renew => match store.renew(self.fence(), RENEWED_FOR, budget()).await? {
+            Operation::Acquire => self.acquire(store, budget).await,
+            Operation::Renew => match store.renew(self.fence(), RENEWED_FOR, budget).await? {
                 RenewAnswer::Renewed { remaining } if remaining == RENEWED_FOR => Ok(Told::Renewed),
                 other => panic!("{self:?} was renewed: {other:?}"),
             },
-            Operation::Publish => match store.publish(self.publish_request(), budget()).await? {
+            Operation::Publish => match store.publish(self.publish_request(), budget).await? {
                 PublishAnswer::Published(published) => Ok(self.published(&published, false)),
                 PublishAnswer::AlreadyPublished(published) => Ok(self.published(&published, true)),
                 other => panic!("{self:?} was published: {other:?}"),
             },
-            Operation::Close => self.close(store, operation).await,
-            Operation::Release => match store.release(self.fence(), budget()).await? {
+            Operation::Close => self.close_within(budget, store, operation).await,
+            Operation::Release => match store.release(self.fence(), budget).await? {
                 ReleaseAnswer::Released => Ok(Told::Freed { again: false }),
                 ReleaseAnswer::AlreadyOver => Ok(Told::Freed { again: true }),
                 other => panic!("{self:?} was released: {other:?}"),
@@ -130,8 +139,8 @@ impl Subject {
         }
     }
 
-    async fn acquire(&self, store: &SqlServerStore) -> Result<Told, StoreError> {
-        match store.acquire(self.acquire_request(), budget()).await? {
+    async fn acquire(&self, store: &SqlServerStore, budget: Budget) -> Result<Told, StoreError> {
+        match store.acquire(self.acquire_request(), budget).await? {
             AcquireAnswer::Acquired(acquired) => {
                 assert_eq!(acquired.fence, self.fence());
                 assert!(acquired.remaining <= RENEWED_FOR && acquired.visible.is_none(), "{acquired:?}");
@@ -143,11 +152,15 @@ impl Subject {
 
     /// Makes the outcome of this operation certain.
     pub(crate) async fn close(&self, store: &SqlServerStore, after: Operation) -> Result<Told, StoreError> {
+        self.close_within(budget(), store, after).await
+    }
+
+    async fn close_within(&self, budget: Budget, store: &SqlServerStore, after: Operation) -> Result<Told, StoreError> {
         let request = match after {
             Operation::Acquire => self.close_unlearned_request(),
             _ => self.close_request(),
         };
-        match store.close(request, budget()).await? {
+        match store.close(request, budget).await? {
             CloseAnswer::Ended(Ending::Published(receipt)) => {
                 self.is_of_this(&receipt);
                 Ok(Told::Published { again: true })
