@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use leasehold::StoreErrorKind::{self, Rejected, Unavailable, Unknown};
 use leasehold::store::Store;
 
-use crate::scene::budget;
+use crate::scene::{PATIENCE, budget};
 use crate::stand_in::{Asked, Found, answering, calls, done, outcome, short_budget, stand_in, store};
 use crate::subject::{Operation, Subject};
 use crate::tds::{Reply, SqlError, Tokens};
@@ -147,15 +147,9 @@ async fn an_answer_that_does_not_come_within_the_budget_is_unknown_in_time() {
         let server = answering(move |before| if before == 0 { Reply::Silence } else { found.applied(1) }).await;
         let store = store(server.addr());
         let began = Instant::now();
-        let kind = match operation {
-            Operation::Acquire => store.acquire(subject.acquire_request(), short_budget()).await.err(),
-            Operation::Renew => store.renew(subject.fence(), Duration::from_secs(60), short_budget()).await.err(),
-            Operation::Publish => store.publish(subject.publish_request(), short_budget()).await.err(),
-            Operation::Close => store.close(subject.close_request(), short_budget()).await.err(),
-            Operation::Release => store.release(subject.fence(), short_budget()).await.err(),
-        }
-        .map(|error| error.kind());
-        assert_eq!(kind, Some(Unknown), "{operation:?}");
+        let asked = subject.ask_within(short_budget(), &store, operation);
+        let told = tokio::time::timeout(PATIENCE, asked).await.expect("the budget ends it");
+        assert_eq!(told.expect_err("no answer").kind(), Unknown, "{operation:?}");
         assert!(began.elapsed() < Duration::from_secs(5), "{operation:?} took {:?}", began.elapsed());
         assert_eq!(subject.ask(&store, operation).await.expect("another connection"), operation.success());
         assert_eq!(server.logins(), 2, "{operation:?}: the connection of the call without an answer is thrown away");

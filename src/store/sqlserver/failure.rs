@@ -89,7 +89,7 @@ pub(super) fn unanswered(effect: Effect) -> StoreError {
 /// Of an error while connecting, when nothing was sent yet.
 pub(super) fn connecting(error: Error) -> StoreError {
     let message = match &error {
-        Error::Server(token) => return of_login(token.code()).with_source(error),
+        Error::Server(token) => return of_login(token.code(), token.message()).with_source(error),
         Error::Tls(_) => {
             "no encrypted connection to the server: it may offer no TLS, or a certificate that nobody here trusts. Give its \
              authority's file as TrustServerCertificateCA; for a test server with a certificate of its own, say \
@@ -113,9 +113,12 @@ pub(super) fn connecting(error: Error) -> StoreError {
     StoreError::new(kind, message).with_source(error)
 }
 
-fn of_login(code: u32) -> StoreError {
+fn of_login(code: u32, message: &str) -> StoreError {
+    // Babelfish says of an unknown user what PostgreSQL says.
+    let unknown_user = code == 33_557_097 && message.contains("does not exist");
     let message = match code {
-        18_456 => "the login failed: look at the user's name and password",
+        _ if unknown_user => NO_LOGIN,
+        18_456 => NO_LOGIN,
         18_486..=18_488 => "the login's password is locked, expired or must be changed: ask the database's owner",
         18_452 | 18_470 => {
             "the login is disabled, or of a kind that this server does not accept: ask the database's owner"
@@ -223,6 +226,7 @@ fn meaning(code: u32, message: &str) -> Meaning {
     }
 }
 
+const NO_LOGIN: &str = "the login failed: look at the user's name and password";
 const NOT_INSTALLED: &str = "leasehold's tables and procedures are missing or of another version in this schema: run install(), or have \
                              the script of install_script() run";
 const NO_PERMISSION: &str = "this login may not do that: add its user to the role leasehold_worker (or leasehold_operator, for force \
@@ -275,8 +279,8 @@ mod tests {
     #[test]
     fn a_login_that_somebody_must_mend_is_rejected() {
         for code in [18_456, 18_470, 18_487, 4_060, 40_615] {
-            assert_eq!(of_login(code).kind(), StoreErrorKind::Rejected, "{code}");
+            assert_eq!(of_login(code, "").kind(), StoreErrorKind::Rejected, "{code}");
         }
-        assert_eq!(of_login(40_613).kind(), StoreErrorKind::Unavailable);
+        assert_eq!(of_login(40_613, "").kind(), StoreErrorKind::Unavailable);
     }
 }
