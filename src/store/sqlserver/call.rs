@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tiberius::{Command, Row};
+use futures::TryStreamExt;
+use tiberius::{Command, CommandItem, Row};
 use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::connection::Client;
-use super::failure::{Effect, Failure, unanswered};
+use super::failure::{Answered, Effect, Failure, unanswered};
 use super::pool::{AnyPool, Connected};
 use super::{Lane, SqlServerStore};
 use crate::error::StoreError;
@@ -85,14 +86,30 @@ impl Call {
     /// Sends it, and reads its answer to the end: an error may follow the rows.
     pub(super) async fn run(&self, client: &mut Client, schema: &str, budget: Budget) -> Result<Answer, Failure> {
         let command = self.command(schema, budget);
-        let answered = async { command.exec(client).await?.into_command_result().await };
+        let mut sets = Vec::new();
         let limit = budget.remaining() + GRACE;
-        match timeout(limit, answered).await {
-            Ok(Ok(result)) => Ok(Answer(result.into_iter().collect())),
-            Ok(Err(error)) => Err(Failure::of(error, self.effect)),
+        match timeout(limit, read(command, client, &mut sets)).await {
+            Ok(Ok(())) => Ok(Answer(sets)),
+            Ok(Err(error)) => Err(Failure::after(error, self.effect, Answer(sets).extent())),
             Err(_) => Err(Failure::Lost(unanswered(self.effect))),
         }
     }
+}
+
+/// Reads the result sets as they come, so that an error finds those before it.
+async fn read(command: Command<'_>, client: &mut Client, sets: &mut Vec<Vec<Row>>) -> tiberius::Result<()> {
+    let mut items = command.exec(client).await?;
+    while let Some(item) = items.try_next().await? {
+        match item {
+            CommandItem::Metadata(_) => sets.push(Vec::new()),
+            CommandItem::Row(row) => match sets.last_mut() {
+                Some(set) => set.push(row),
+                None => sets.push(vec![row]),
+            },
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// The result sets of a call.
@@ -108,6 +125,16 @@ impl Answer {
     /// The first row of the last result set: what the call did.
     pub(super) fn outcome(&self) -> Option<&Row> {
         self.0.last().and_then(|rows| rows.first())
+    }
+
+    /// How much of an answer this is.
+    fn extent(&self) -> Answered {
+        let says_what_it_did = |row: &Row| row.columns().iter().any(|column| column.name() == "Applied");
+        match self.outcome() {
+            Some(row) if says_what_it_did(row) => Answered::WhatItDid,
+            _ if self.0.is_empty() => Answered::Nothing,
+            _ => Answered::WhatItFound,
+        }
     }
 }
 
@@ -158,7 +185,8 @@ async fn attempts(
                 // Rolled back, surely: nothing of it is on its way any more.
                 sent.store(false, Ordering::Release);
                 tracing::debug!(%error, attempt, "running a call again");
-                mend(connected).await;
+                // A connection that does not answer is not waited for beyond the budget; it is thrown away.
+                let _ = timeout(budget.remaining(), mend(connected)).await;
             }
             Err(Failure::Refused(error)) => {
                 tokio::spawn(mend(connected));

@@ -40,8 +40,10 @@ pub(super) async fn check_version(client: &mut Client, schema: &SchemaName) -> R
     let command = tiberius::Command::new(format!("{}.LeaseholdVersion", schema.quoted()));
     let answered = async { command.exec(client).await?.into_command_result().await };
     let answer = answered.await.map_err(|error| Failure::of(error, Effect::Reads))?;
-    let version =
-        answer.to_query_result(0).and_then(|rows| rows.first()).and_then(|row| row.get::<i32, _>("SchemaVersion"));
+    let version = answer
+        .to_query_result(0)
+        .and_then(|rows| rows.first())
+        .and_then(|row| row.try_get::<i32, _>("SchemaVersion").ok().flatten());
     match version {
         Some(VERSION) => Ok(()),
         Some(newer) if newer > VERSION => Err(Failure::Refused(StoreError::rejected(format!(

@@ -13,6 +13,16 @@ pub(super) enum Effect {
     Writes,
 }
 
+/// How much of a call's answer came before an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answered {
+    Nothing,
+    /// What was found under the lock: the transaction is open, or committed since.
+    WhatItFound,
+    /// What was done: it is committed.
+    WhatItDid,
+}
+
 /// Why a call has no answer.
 #[derive(Debug)]
 pub(super) enum Failure {
@@ -33,6 +43,16 @@ impl Failure {
         }
     }
 
+    /// Of an error after so much of a call's answer.
+    pub(super) fn after(error: Error, effect: Effect, answered: Answered) -> Self {
+        match error {
+            Error::Server(token) if effect == Effect::Writes && may_be_committed(&token, answered) => {
+                Self::Lost(unanswered(effect).with_source(Error::Server(token)))
+            }
+            error => Self::of(error, effect),
+        }
+    }
+
     pub(super) fn into_error(self) -> StoreError {
         match self {
             Self::Again(error) | Self::Refused(error) | Self::Lost(error) => error,
@@ -43,6 +63,15 @@ impl Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         Self::Refused(error)
+    }
+}
+
+/// After the commit a procedure only tells what it did. What can fail then is what can fail anywhere: memory, throttling.
+fn may_be_committed(token: &TokenError, answered: Answered) -> bool {
+    match answered {
+        Answered::Nothing => false,
+        Answered::WhatItFound => matches!(meaning(token.code(), token.message()), Meaning::Busy(_)),
+        Answered::WhatItDid => true,
     }
 }
 
@@ -60,7 +89,7 @@ pub(super) fn unanswered(effect: Effect) -> StoreError {
 /// Of an error while connecting, when nothing was sent yet.
 pub(super) fn connecting(error: Error) -> StoreError {
     let message = match &error {
-        Error::Server(token) => return of_login(token.code()).with_source(error),
+        Error::Server(token) => return of_login(token.code(), token.message()).with_source(error),
         Error::Tls(_) => {
             "no encrypted connection to the server: it may offer no TLS, or a certificate that nobody here trusts. Give its \
              authority's file as TrustServerCertificateCA; for a test server with a certificate of its own, say \
@@ -69,19 +98,27 @@ pub(super) fn connecting(error: Error) -> StoreError {
         Error::Io { .. } => {
             "no connection to the server: look at its name, its port and the network, and whether it runs"
         }
-        Error::Protocol(_) => "what answered does not speak SQL Server's protocol as expected, or refuses encryption",
+        Error::Protocol(what) if what.contains("encryption level") => {
+            "the server offers no encryption, and the login was not sent to it: have TLS set up there; nobody on the way should read \
+             a password"
+        }
+        Error::Protocol(_) => "what answered does not speak SQL Server's protocol as expected",
         _ => "no connection to the server",
     };
     let kind = match &error {
         Error::Tls(_) => StoreErrorKind::Rejected,
+        Error::Protocol(what) if what.contains("encryption level") => StoreErrorKind::Rejected,
         _ => StoreErrorKind::Unavailable,
     };
     StoreError::new(kind, message).with_source(error)
 }
 
-fn of_login(code: u32) -> StoreError {
+fn of_login(code: u32, message: &str) -> StoreError {
+    // Babelfish says of an unknown user what PostgreSQL says.
+    let unknown_user = code == 33_557_097 && message.contains("does not exist");
     let message = match code {
-        18_456 => "the login failed: look at the user's name and password",
+        _ if unknown_user => NO_LOGIN,
+        18_456 => NO_LOGIN,
         18_486..=18_488 => "the login's password is locked, expired or must be changed: ask the database's owner",
         18_452 | 18_470 => {
             "the login is disabled, or of a kind that this server does not accept: ask the database's owner"
@@ -104,27 +141,33 @@ const FATAL: u8 = 20;
 
 fn of_server(token: TokenError, effect: Effect) -> Failure {
     let (code, class) = (token.code(), token.class());
+    if class >= FATAL {
+        return Failure::Lost(unanswered(effect).with_source(Error::Server(token)));
+    }
     let error = match meaning(code, token.message()) {
         Meaning::Again(why) => {
             return Failure::Again(
                 StoreError::unavailable(format!("{why} (error {code}): try again")).with_source(Error::Server(token)),
             );
         }
+        Meaning::Locked => {
+            StoreError::unavailable(format!("the row is locked by somebody else (error {code}): try again"))
+        }
         Meaning::Busy(why) => StoreError::unavailable(format!("{why} (error {code}): try again")),
         Meaning::Mend(why) => StoreError::rejected(format!("{why} (error {code})")),
         Meaning::Ending => return Failure::Lost(unanswered(effect).with_source(Error::Server(token))),
-        Meaning::Other if class >= FATAL => return Failure::Lost(unanswered(effect).with_source(Error::Server(token))),
         Meaning::Other => StoreError::rejected(format!(
             "the server refused the call with error {code}, severity {class}, and rolled it back: look at the source of this error"
         )),
     };
-    let failure = if class >= FATAL { Failure::Lost } else { Failure::Refused };
-    failure(error.with_source(Error::Server(token)))
+    Failure::Refused(error.with_source(Error::Server(token)))
 }
 
 enum Meaning {
     /// Rolled back because of somebody else: the same call can succeed at once.
     Again(&'static str),
+    /// Not applied: the wait for the row's lock was over.
+    Locked,
     /// Not applied; later it may be.
     Busy(&'static str),
     /// Not applied, and not before somebody mends this.
@@ -135,14 +178,14 @@ enum Meaning {
 }
 
 fn meaning(code: u32, message: &str) -> Meaning {
-    use Meaning::{Again, Busy, Ending, Mend, Other};
+    use Meaning::{Again, Busy, Ending, Locked, Mend, Other};
     match code {
         1_205 => Again("a deadlock was resolved against this call"),
         3_960 | 3_961 => Again("another transaction changed what this one had seen"),
         2_601 | 2_627 => Again("another call wrote the same ledger entry first"),
-        1_222 => Busy("the row is locked by somebody else"),
+        1_222 => Locked,
         // Babelfish has one number for whatever PostgreSQL says and T-SQL has no number for.
-        33_557_097 if message.contains("lock timeout") => Busy("the row is locked by somebody else"),
+        33_557_097 if message.contains("lock timeout") => Locked,
         33_557_097 if message.contains("does not exist") => Mend(NOT_INSTALLED),
         33_557_097 if message.contains("read-only") => Mend(READ_ONLY),
         701 | 802 | 8_645 | 8_651 | 8_657 | 8_902 => Busy("the server is short of memory"),
@@ -183,6 +226,7 @@ fn meaning(code: u32, message: &str) -> Meaning {
     }
 }
 
+const NO_LOGIN: &str = "the login failed: look at the user's name and password";
 const NOT_INSTALLED: &str = "leasehold's tables and procedures are missing or of another version in this schema: run install(), or have \
                              the script of install_script() run";
 const NO_PERMISSION: &str = "this login may not do that: add its user to the role leasehold_worker (or leasehold_operator, for force \
@@ -196,6 +240,7 @@ mod tests {
     fn kind(code: u32) -> &'static str {
         match meaning(code, "") {
             Meaning::Again(_) => "again",
+            Meaning::Locked => "locked",
             Meaning::Busy(_) => "busy",
             Meaning::Mend(_) => "mend",
             Meaning::Ending => "ending",
@@ -208,7 +253,7 @@ mod tests {
         for (code, expected) in [
             (1_205, "again"),
             (2_627, "again"),
-            (1_222, "busy"),
+            (1_222, "locked"),
             (40_613, "busy"),
             (40_501, "busy"),
             (983, "busy"),
@@ -234,8 +279,8 @@ mod tests {
     #[test]
     fn a_login_that_somebody_must_mend_is_rejected() {
         for code in [18_456, 18_470, 18_487, 4_060, 40_615] {
-            assert_eq!(of_login(code).kind(), StoreErrorKind::Rejected, "{code}");
+            assert_eq!(of_login(code, "").kind(), StoreErrorKind::Rejected, "{code}");
         }
-        assert_eq!(of_login(40_613).kind(), StoreErrorKind::Unavailable);
+        assert_eq!(of_login(40_613, "").kind(), StoreErrorKind::Unavailable);
     }
 }

@@ -138,8 +138,9 @@ fn holder(label: &str, column: &str) -> Result<Holder, StoreError> {
     Holder::new(label).map_err(|error| unreadable(column).with_source(error))
 }
 
+/// Unknown: a procedure that answers what is not understood may have written. Only after a read it is [certain](super::reading::certain).
 fn unreadable(column: &str) -> StoreError {
-    StoreError::rejected(format!(
+    StoreError::unknown(format!(
         "the column {column} of an answer holds what leasehold never writes: look who edited the table or the procedures, and run \
          install() for the latter"
     ))

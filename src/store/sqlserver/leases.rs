@@ -36,7 +36,7 @@ impl SqlServerStore {
             .with("@TakeoverDelayMillis", millis(request.takeover_delay))
             .with_some("@Wanted", request.wanted.map(|revision| Argument::Long(revision.get())));
         let answer = self.call(Lane::Others, budget, call).await?;
-        let found = found(&answer)?;
+        let found = found(&answer, request.report)?;
         let decided = decide::acquire(found.row.as_ref(), found.ended.as_ref(), &request);
         agree(&answer, matches!(decided, Acquire::Take(_)))?;
         match (decided, found.row) {
@@ -58,7 +58,7 @@ impl SqlServerStore {
         let ttl = whole_millis(ttl);
         let call = fenced(Call::writing("LeaseholdRenew"), &fence).with("@TtlMillis", millis(ttl));
         let answer = self.call(Lane::Renewals, budget, call).await?;
-        let found = found(&answer)?;
+        let found = found(&answer, fence.report)?;
         let renewed = renewed(&found, &fence, ttl)?;
         agree(&answer, matches!(renewed, RenewAnswer::Renewed { .. }))?;
         Ok(renewed)
@@ -86,7 +86,7 @@ impl SqlServerStore {
             }
             let found = Found {
                 now: std::time::SystemTime::UNIX_EPOCH,
-                row: found::row(columns)?,
+                row: found::row(columns)?.map(|row| of(row, fence.report)).transpose()?,
                 ended: found::ended(columns)?,
                 used: None,
             };
@@ -107,7 +107,7 @@ impl SqlServerStore {
     pub(super) async fn release_lease(&self, fence: Fence, budget: Budget) -> Result<ReleaseAnswer, StoreError> {
         let call = fenced(Call::writing("LeaseholdRelease"), &fence);
         let answer = self.call(Lane::Others, budget, call).await?;
-        let found = found(&answer)?;
+        let found = found(&answer, fence.report)?;
         let releases = decide::release(found.row.as_ref(), found.ended.as_ref(), &fence);
         agree(&answer, releases)?;
         Ok(if releases { ReleaseAnswer::Released } else { ReleaseAnswer::AlreadyOver })
@@ -120,7 +120,7 @@ impl SqlServerStore {
             .with_some("@Generation", request.learned.map(|(generation, _)| Argument::Long(generation.get())))
             .with_some("@Epoch", request.learned.map(|(_, epoch)| Argument::Long(epoch.get())));
         let answer = self.call(Lane::Others, budget, call).await?;
-        let found = found(&answer)?;
+        let found = found(&answer, request.report)?;
         let decided = decide::close(found.row.as_ref(), found.ended.as_ref(), &request);
         agree(&answer, matches!(decided, Close::Write { .. }))?;
         Ok(match decided {
@@ -173,9 +173,10 @@ pub(super) fn millis(time: Duration) -> Argument {
     Argument::Int(i32::try_from(time.as_millis()).unwrap_or(i32::MAX))
 }
 
-/// What was found under the lock: the first result set.
-pub(super) fn found(answer: &Answer) -> Result<Found, StoreError> {
-    Found::read(answer.rows(0).first().ok_or_else(disagreement)?)
+/// What was found under the lock about this report: the first result set.
+pub(super) fn found(answer: &Answer, report: ReportId) -> Result<Found, StoreError> {
+    let found = Found::read(answer.rows(0).first().ok_or_else(disagreement)?)?;
+    Ok(Found { row: found.row.map(|row| of(row, report)).transpose()?, ..found })
 }
 
 /// Whether the procedure wrote.
@@ -186,6 +187,11 @@ pub(super) fn applied(answer: &Answer) -> Result<bool, StoreError> {
 /// The procedure decides by the conditions of its UPDATE, this library by what was found: they must say the same.
 pub(super) fn agree(answer: &Answer, decided: bool) -> Result<(), StoreError> {
     if applied(answer)? == decided { Ok(()) } else { Err(disagreement()) }
+}
+
+/// The row, unless the answer is another one's.
+fn of(row: decide::Row, report: ReportId) -> Result<decide::Row, StoreError> {
+    if row.report == report { Ok(row) } else { Err(disagreement()) }
 }
 
 fn disagreement() -> StoreError {

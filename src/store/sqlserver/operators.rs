@@ -26,7 +26,7 @@ impl SqlServerStore {
             .with("@ReportId", id(report))
             .with("@By", Argument::Text(by.as_str().to_owned()));
         let answer = self.call(Lane::Others, budget, call).await?;
-        let Some(row) = found(&answer)?.row else { return Ok(ForceAnswer::Missing) };
+        let Some(row) = found(&answer, report)?.row else { return Ok(ForceAnswer::Missing) };
         let next = row.generation.next();
         agree(&answer, next.is_some())?;
         let generation = next.ok_or_else(|| exhausted(report))?;
@@ -43,7 +43,7 @@ impl SqlServerStore {
             .with("@ReportId", id(report))
             .with("@Revision", Argument::Long(revision.get()));
         let answer = self.call(Lane::Others, budget, call).await?;
-        let Some(row) = found(&answer)?.row else { return Ok(RevisionAnswer::Missing) };
+        let Some(row) = found(&answer, report)?.row else { return Ok(RevisionAnswer::Missing) };
         agree(&answer, true)?;
         Ok(RevisionAnswer::Floor(row.floor.max(Some(revision))))
     }
@@ -58,7 +58,7 @@ impl SqlServerStore {
             .with("@ReportId", id(report))
             .with_some("@Revision", revision.map(|revision| Argument::Long(revision.get())));
         let answer = self.call(Lane::Others, budget, call).await?;
-        let Some(row) = found(&answer)?.row else { return Ok(RevisionAnswer::Missing) };
+        let Some(row) = found(&answer, report)?.row else { return Ok(RevisionAnswer::Missing) };
         agree(&answer, row.generation.next().is_some())?;
         if row.generation.next().is_none() {
             return Err(exhausted(report));

@@ -47,7 +47,7 @@ pub(super) fn answered(
     request: &PublishRequest,
     advance: Option<&AdvanceRequest>,
 ) -> Result<PublishAnswer, StoreError> {
-    let found = found(answer)?;
+    let found = found(answer, request.fence.report)?;
     let next_owner: Option<Owner> = advance.map(|advance| advance.next_owner);
     let decided = decide::publish(found.row.as_ref(), found.ended.as_ref(), found.used.as_ref(), request, next_owner);
     agree(answer, decided == Publish::Accept)?;

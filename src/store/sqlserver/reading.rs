@@ -7,10 +7,18 @@ use super::found::{self, optional, required};
 use super::leases::{found as found_in, id};
 use super::{Lane, SqlServerStore};
 use crate::answer::{CheckReport, Metadata, ReadAnswer, ReportStatus, Version};
-use crate::error::StoreError;
+use crate::error::{StoreError, StoreErrorKind};
 use crate::fence::{Epoch, ReportId};
 use crate::store::decide::Row;
 use crate::store::{Budget, ListRequest};
+
+/// A read changes nothing: an answer that is not understood leaves nothing unknown, but somebody has to mend it.
+pub(super) fn certain(error: StoreError) -> StoreError {
+    match error.kind() {
+        StoreErrorKind::Unknown => error.meaning(StoreErrorKind::Rejected),
+        _ => error,
+    }
+}
 
 impl SqlServerStore {
     pub(super) async fn read_report(
@@ -48,7 +56,7 @@ impl SqlServerStore {
 
     async fn row_of(&self, report: ReportId, budget: Budget) -> Result<Option<Row>, StoreError> {
         let call = Call::reading("LeaseholdInspect").with("@ReportId", id(report));
-        Ok(found_in(&self.call(Lane::Others, budget, call).await?)?.row)
+        Ok(found_in(&self.call(Lane::Others, budget, call).await?, report)?.row)
     }
 
     pub(super) async fn list_reports(

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
+use super::reading::certain;
 use super::{Isolation, SqlServerStore, SqlServerTransaction};
 use crate::answer::{
     AcquireAnswer, BatchRenewal, CheckReport, CloseAnswer, EpochAnswer, ForceAnswer, Metadata, ProvisionAnswer,
@@ -72,24 +73,24 @@ impl Store for SqlServerStore {
         newer_than: Option<Version>,
         budget: Budget,
     ) -> Result<ReadAnswer, StoreError> {
-        self.read_report(report, newer_than, budget).await
+        self.read_report(report, newer_than, budget).await.map_err(certain)
     }
 
     async fn metadata(&self, report: ReportId, budget: Budget) -> Result<Option<Metadata>, StoreError> {
-        self.metadata_of(report, budget).await
+        self.metadata_of(report, budget).await.map_err(certain)
     }
 
     async fn inspect(&self, report: ReportId, budget: Budget) -> Result<Option<ReportStatus>, StoreError> {
-        self.status_of(report, budget).await
+        self.status_of(report, budget).await.map_err(certain)
     }
 
     async fn list(&self, request: ListRequest, budget: Budget) -> Result<Vec<ReportStatus>, StoreError> {
         request.validate()?;
-        self.list_reports(request, budget).await
+        self.list_reports(request, budget).await.map_err(certain)
     }
 
     async fn check(&self, budget: Budget) -> Result<CheckReport, StoreError> {
-        self.check_store(budget).await
+        self.check_store(budget).await.map_err(certain)
     }
 
     async fn force_release(&self, report: ReportId, by: Holder, budget: Budget) -> Result<ForceAnswer, StoreError> {

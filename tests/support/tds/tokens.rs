@@ -1,5 +1,7 @@
 //! What a server's answer is made of (MS-TDS 2.2.7).
 
+use uuid::Uuid;
+
 /// An error of the server, as it tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqlError {
@@ -26,20 +28,56 @@ impl SqlError {
     }
 }
 
-/// A value of a row. A column is NVARCHAR if there is a text in it, else BIGINT.
+/// A value of a row. A column is what its first value is that is not NULL; one without any is BIGINT.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     Null,
+    Int(i32),
     BigInt(i64),
     Text(String),
+    Id(Uuid),
+    /// NULL in a column of identifiers, or of texts.
+    NoId,
+    NoText,
+}
+
+/// The types of columns (MS-TDS 2.2.5.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Type {
+    Int,
+    BigInt,
+    Text,
+    Id,
+}
+
+impl Type {
+    fn of(value: &Value) -> Option<Self> {
+        match value {
+            Value::Null => None,
+            Value::Int(_) => Some(Self::Int),
+            Value::BigInt(_) => Some(Self::BigInt),
+            Value::Text(_) | Value::NoText => Some(Self::Text),
+            Value::Id(_) | Value::NoId => Some(Self::Id),
+        }
+    }
+
+    fn info(self) -> &'static [u8] {
+        match self {
+            Self::Int => &[0x26, 4],
+            Self::BigInt => &[0x26, 8],
+            // NVARCHAR(4000) with the collation Latin1_General_CI_AS.
+            Self::Text => &[0xE7, 0x40, 0x1F, 0x09, 0x04, 0xD0, 0x00, 0x34],
+            Self::Id => &[0x24, 16],
+        }
+    }
 }
 
 /// Tokens, one after another.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tokens {
     bytes: Vec<u8>,
-    /// Of the last result set, which columns are NVARCHAR: a NULL looks different in them.
-    texts: Vec<bool>,
+    /// The columns of the last result set: a NULL of a text looks different.
+    types: Vec<Type>,
 }
 
 impl Tokens {
@@ -90,18 +128,13 @@ impl Tokens {
     pub fn columns(mut self, names: &[&str], rows: &[Vec<Value>]) -> Self {
         self.bytes.push(0x81);
         self.bytes.extend(length16(names.len()));
-        self.texts.clear();
+        self.types.clear();
         for (index, name) in names.iter().enumerate() {
             // No user type; nullable.
             self.bytes.extend([0, 0, 0, 0, 0x01, 0]);
-            let is_text = rows.iter().any(|row| matches!(row[index], Value::Text(_)));
-            if is_text {
-                // NVARCHAR(4000) with the collation Latin1_General_CI_AS.
-                self.bytes.extend([0xE7, 0x40, 0x1F, 0x09, 0x04, 0xD0, 0x00, 0x34]);
-            } else {
-                self.bytes.extend([0x26, 8]);
-            }
-            self.texts.push(is_text);
+            let column = rows.iter().find_map(|row| Type::of(&row[index])).unwrap_or(Type::BigInt);
+            self.bytes.extend(column.info());
+            self.types.push(column);
             self.bytes.extend(short_text(name));
         }
         self
@@ -111,10 +144,14 @@ impl Tokens {
     #[must_use]
     pub fn row(mut self, values: &[Value]) -> Self {
         self.bytes.push(0xD1);
-        for (value, is_text) in values.iter().zip(&self.texts) {
+        for (value, column) in values.iter().zip(&self.types) {
             match value {
-                Value::Null if *is_text => self.bytes.extend([0xFF, 0xFF]),
-                Value::Null => self.bytes.push(0),
+                Value::Null | Value::NoText if *column == Type::Text => self.bytes.extend([0xFF, 0xFF]),
+                Value::Null | Value::NoId | Value::NoText => self.bytes.push(0),
+                Value::Int(value) => {
+                    self.bytes.push(4);
+                    self.bytes.extend(value.to_le_bytes());
+                }
                 Value::BigInt(value) => {
                     self.bytes.push(8);
                     self.bytes.extend(value.to_le_bytes());
@@ -123,6 +160,11 @@ impl Tokens {
                     let value = utf16(value);
                     self.bytes.extend(length16(value.len()));
                     self.bytes.extend(value);
+                }
+                Value::Id(value) => {
+                    self.bytes.push(16);
+                    // The first three groups are little-endian.
+                    self.bytes.extend(value.to_bytes_le());
                 }
             }
         }
