@@ -33,12 +33,47 @@ impl Failure {
         }
     }
 
+    /// Of an error of the batches that install.
+    pub(super) fn while_installing(error: Error) -> Self {
+        match error {
+            Error::Server(token) if is_about_permissions(token.code(), token.message()) => Self::Refused(
+                StoreError::rejected(format!("{MAY_NOT_INSTALL} (error {})", token.code()))
+                    .with_source(Error::Server(token)),
+            ),
+            other => Self::of(other, Effect::Writes),
+        }
+    }
+
     pub(super) fn into_error(self) -> StoreError {
         match self {
             Self::Again(error) | Self::Refused(error) | Self::Lost(error) => error,
         }
     }
 }
+
+/// Of an error of a statement that the user added to a transaction. Until the commit nothing is applied, so nothing is unknown.
+pub(super) fn of_own_statement(error: Error) -> StoreError {
+    let Error::Server(token) = &error else { return unanswered(Effect::Reads).with_source(error) };
+    let code = token.code();
+    let lock_timeout = code == BABELFISH && token.message().contains("lock timeout");
+    let message = match code {
+        1_205 | 3_960 | 3_961 => {
+            format!("another transaction got in the way of a statement (error {code}): run the whole transaction again")
+        }
+        1_222 => LOCKED_FOR_STATEMENT.to_owned(),
+        BABELFISH if lock_timeout => LOCKED_FOR_STATEMENT.to_owned(),
+        _ => {
+            let message = format!(
+                "a statement of the transaction failed with error {code}, and the transaction is over: look at the source of this error"
+            );
+            return StoreError::rejected(message).with_source(error);
+        }
+    };
+    StoreError::unavailable(message).with_source(error)
+}
+
+const LOCKED_FOR_STATEMENT: &str =
+    "a row that a statement needs is locked by somebody else (error 1222): run the whole transaction again";
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
@@ -141,10 +176,10 @@ fn meaning(code: u32, message: &str) -> Meaning {
         3_960 | 3_961 => Again("another transaction changed what this one had seen"),
         2_601 | 2_627 => Again("another call wrote the same ledger entry first"),
         1_222 => Busy("the row is locked by somebody else"),
-        // Babelfish has one number for whatever PostgreSQL says and T-SQL has no number for.
-        33_557_097 if message.contains("lock timeout") => Busy("the row is locked by somebody else"),
-        33_557_097 if message.contains("does not exist") => Mend(NOT_INSTALLED),
-        33_557_097 if message.contains("read-only") => Mend(READ_ONLY),
+        BABELFISH if message.contains("lock timeout") => Busy("the row is locked by somebody else"),
+        BABELFISH if is_about_permissions(code, message) => Mend(NO_PERMISSION),
+        BABELFISH if message.contains("does not exist") => Mend(NOT_INSTALLED),
+        BABELFISH if message.contains("read-only") => Mend(READ_ONLY),
         701 | 802 | 8_645 | 8_651 | 8_657 | 8_902 => Busy("the server is short of memory"),
         // Throttled, moved or failing over: Azure SQL and availability groups.
         40_197 | 40_143 | 40_540 | 40_545 => Ending,
@@ -174,6 +209,11 @@ fn meaning(code: u32, message: &str) -> Meaning {
             "a transaction is open on this connection, and what is done in it may never be committed: hand out connections without \
              an open transaction",
         ),
+        51_804 => Busy("another installation is under way"),
+        1_934 => Mend(
+            "the session has settings under which SQL Server writes no table with a filtered index: leave QUOTED_IDENTIFIER, ARITHABORT \
+             and the ANSI settings as the driver sets them",
+        ),
         51_801 => Mend(
             "the transaction is not open any more: one of its statements failed, or ended it. All that was not committed by such a \
              statement was rolled back",
@@ -183,6 +223,16 @@ fn meaning(code: u32, message: &str) -> Meaning {
     }
 }
 
+/// Babelfish's one number for whatever PostgreSQL says and T-SQL has no number for.
+const BABELFISH: u32 = 33_557_097;
+
+fn is_about_permissions(code: u32, message: &str) -> bool {
+    matches!(code, 229 | 230 | 262 | 297 | 300 | 2_760 | 15_151 | 15_247)
+        || (code == BABELFISH && message.contains("permission denied"))
+}
+
+const MAY_NOT_INSTALL: &str = "this login may not create the schema's tables, procedures and roles: install with a login that may, or \
+                               have a DBA run the script of install_script()";
 const NOT_INSTALLED: &str = "leasehold's tables and procedures are missing or of another version in this schema: run install(), or have \
                              the script of install_script() run";
 const NO_PERMISSION: &str = "this login may not do that: add its user to the role leasehold_worker (or leasehold_operator, for force \
@@ -217,6 +267,8 @@ mod tests {
             (229, "mend"),
             (2_812, "mend"),
             (3_906, "mend"),
+            (1_934, "mend"),
+            (51_804, "busy"),
             (547, "other"),
         ] {
             assert_eq!(kind(code), expected, "{code}");
