@@ -55,25 +55,21 @@ impl Failure {
 pub(super) fn of_own_statement(error: Error) -> StoreError {
     let Error::Server(token) = &error else { return unanswered(Effect::Reads).with_source(error) };
     let code = token.code();
-    let lock_timeout = code == BABELFISH && token.message().contains("lock timeout");
-    let message = match code {
-        1_205 | 3_960 | 3_961 => {
-            format!("another transaction got in the way of a statement (error {code}): run the whole transaction again")
+    let (kind, message) = match meaning(code, token.message()) {
+        Meaning::Again(_) if !matches!(code, 2_601 | 2_627) => (
+            StoreErrorKind::Unavailable,
+            "another transaction got in the way of a statement: run the whole transaction again",
+        ),
+        Meaning::Busy(_) | Meaning::Ending => {
+            (StoreErrorKind::Unavailable, "the server could not run a statement now: run the whole transaction again")
         }
-        1_222 => LOCKED_FOR_STATEMENT.to_owned(),
-        BABELFISH if lock_timeout => LOCKED_FOR_STATEMENT.to_owned(),
-        _ => {
-            let message = format!(
-                "a statement of the transaction failed with error {code}, and the transaction is over: look at the source of this error"
-            );
-            return StoreError::rejected(message).with_source(error);
-        }
+        _ => (
+            StoreErrorKind::Rejected,
+            "a statement of the transaction failed, and the transaction is over: look at the source of this error",
+        ),
     };
-    StoreError::unavailable(message).with_source(error)
+    StoreError::new(kind, format!("{message} (error {code})")).with_source(error)
 }
-
-const LOCKED_FOR_STATEMENT: &str =
-    "a row that a statement needs is locked by somebody else (error 1222): run the whole transaction again";
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
@@ -173,8 +169,9 @@ fn meaning(code: u32, message: &str) -> Meaning {
     use Meaning::{Again, Busy, Ending, Mend, Other};
     match code {
         1_205 => Again("a deadlock was resolved against this call"),
-        3_960 | 3_961 => Again("another transaction changed what this one had seen"),
+        3_960 | 3_961 => Again(CHANGED),
         2_601 | 2_627 => Again("another call wrote the same ledger entry first"),
+        BABELFISH if message.contains("could not serialize access") => Again(CHANGED),
         1_222 => Busy("the row is locked by somebody else"),
         BABELFISH if message.contains("lock timeout") => Busy("the row is locked by somebody else"),
         BABELFISH if is_about_permissions(code, message) => Mend(NO_PERMISSION),
@@ -205,10 +202,9 @@ fn meaning(code: u32, message: &str) -> Meaning {
         3_906 | 3_908 => Mend(READ_ONLY),
         1_101 | 1_105 | 9_002 => Mend("the database or its log is full: make room"),
         823..=825 => Mend("the server cannot read or write its files: look at its disks"),
-        51_800 => Mend(
-            "a transaction is open on this connection, and what is done in it may never be committed: hand out connections without \
-             an open transaction",
-        ),
+        51_800 => Mend(OPEN_TRANSACTION),
+        // Babelfish cannot even set the isolation level in one.
+        BABELFISH if message.contains("SET TRANSACTION ISOLATION failed") => Mend(OPEN_TRANSACTION),
         51_804 => Busy("another installation is under way"),
         1_934 => Mend(
             "the session has settings under which SQL Server writes no table with a filtered index: leave QUOTED_IDENTIFIER, ARITHABORT \
@@ -235,6 +231,9 @@ const MAY_NOT_INSTALL: &str = "this login may not create the schema's tables, pr
                                have a DBA run the script of install_script()";
 const NOT_INSTALLED: &str = "leasehold's tables and procedures are missing or of another version in this schema: run install(), or have \
                              the script of install_script() run";
+const CHANGED: &str = "another transaction changed what this one had seen";
+const OPEN_TRANSACTION: &str = "a transaction is open on this connection, and what is done in it may never be committed: hand out \
+                                connections without an open transaction";
 const NO_PERMISSION: &str = "this login may not do that: add its user to the role leasehold_worker (or leasehold_operator, for force \
                              releases, source revisions, epochs and pruning)";
 const READ_ONLY: &str = "the database is read-only: connect to the primary, or have it made writable";

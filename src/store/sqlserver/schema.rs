@@ -156,8 +156,8 @@ SET IMPLICIT_TRANSACTIONS OFF;
 SET LOCK_TIMEOUT -1;";
 
 /// Two installations at once would create the same table twice, so the second waits. A lock that was not had is no error of its own.
-const BEGIN: &str = "IF @@TRANCOUNT > 0 THROW 51800, N'a transaction is open on this connection', 1;
-SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+const BEGIN: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+IF @@TRANCOUNT > 0 THROW 51800, N'a transaction is open on this connection', 1;
 BEGIN TRANSACTION;
 DECLARE @Lock int;
 EXEC @Lock = sp_getapplock @Resource = N'leasehold.install', @LockMode = N'Exclusive', @LockOwner = N'Transaction';

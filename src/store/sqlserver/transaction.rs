@@ -89,9 +89,8 @@ impl SqlServerTransaction {
         }
         let pool = Arc::clone(store.pool(Lane::Others));
         let begin = format!(
-            "SET XACT_ABORT ON; SET IMPLICIT_TRANSACTIONS OFF; \
-             IF @@TRANCOUNT > 0 THROW 51800, N'a transaction is open on this connection', 1; \
-             SET TRANSACTION ISOLATION LEVEL {}; BEGIN TRANSACTION;",
+            "SET XACT_ABORT ON; SET IMPLICIT_TRANSACTIONS OFF; SET TRANSACTION ISOLATION LEVEL {}; \
+             IF @@TRANCOUNT > 0 THROW 51800, N'a transaction is open on this connection', 1; BEGIN TRANSACTION;",
             isolation.sql()
         );
         let beginning = async move {
