@@ -3,6 +3,9 @@
 //!
 //! The server is named by `LEASEHOLD_TEST_SQLSERVER`, a connection string whose login may create schemas and roles in its database.
 
+#[path = "sqlserver/sessions.rs"]
+mod sessions;
+
 use std::sync::{Arc, Mutex as StdMutex};
 use std::time::Duration;
 
@@ -15,6 +18,9 @@ use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 use tokio_util::compat::TokioAsyncWriteCompatExt;
 use uuid::Uuid;
+
+#[allow(unused_imports)] // Each test that shares this uses some.
+pub(crate) use sessions::{Counts, Sessions, Setting};
 
 const TTL: Duration = Duration::from_secs(10);
 
@@ -35,7 +41,11 @@ pub(crate) fn config(application: &str) -> Config {
 
 /// A connection past the store.
 pub(crate) async fn raw(application: &str) -> Client {
-    let config = config(application);
+    connect(config(application)).await
+}
+
+/// A connection past the store, as this configuration says.
+pub(crate) async fn connect(config: Config) -> Client {
     let stream = TcpStream::connect(config.get_addr()).await.expect("the server listens");
     stream.set_nodelay(true).expect("a socket option");
     Client::connect(config, stream.compat_write()).await.expect("the server lets the test in")
@@ -64,7 +74,15 @@ pub(crate) async fn is_babelfish(client: &mut Client) -> bool {
 /// A connection of Babelfish's takes seconds until it has read and compiled the procedures, so those are kept as well.
 #[derive(Debug, Default)]
 pub(crate) struct SqlServerHarness {
+    /// What each session is set to before the store has it; a pool of the test's own does that.
+    setting: Option<Setting>,
     parked: Arc<StdMutex<Vec<Arc<Schema>>>>,
+}
+
+impl SqlServerHarness {
+    pub(crate) fn with_sessions(setting: Setting) -> Self {
+        Self { setting: Some(setting), ..Self::default() }
+    }
 }
 
 impl Harness for SqlServerHarness {
@@ -74,7 +92,7 @@ impl Harness for SqlServerHarness {
         let parked = self.parked.lock().expect("no panic").pop();
         let schema = match parked {
             Some(schema) => schema,
-            None => Arc::new(Schema::installed().await),
+            None => Arc::new(Schema::installed_over(self.setting).await),
         };
         schema.empty().await;
         SqlServerDatabase { schema, given: StdMutex::default(), parked: Arc::clone(&self.parked) }
@@ -86,14 +104,20 @@ pub(crate) struct Schema {
     /// Also the application name of every connection to it.
     pub(crate) name: String,
     pub(crate) raw: Mutex<Client>,
-    babelfish: bool,
+    pub(crate) babelfish: bool,
+    setting: Option<Setting>,
     /// Stores with connections that are in nobody's hands.
     idle: StdMutex<Vec<SqlServerStore>>,
 }
 
 impl Schema {
     pub(crate) async fn installed() -> Self {
-        let schema = Self::missing().await;
+        Self::installed_over(None).await
+    }
+
+    async fn installed_over(setting: Option<Setting>) -> Self {
+        let mut schema = Self::missing().await;
+        schema.setting = setting;
         schema.store().install(budget()).await.expect("an installation");
         schema
             .change(&format!("CREATE TABLE {}.Notes (Id int IDENTITY PRIMARY KEY, Note bigint NOT NULL)", schema.name))
@@ -103,15 +127,34 @@ impl Schema {
 
     /// A name for a schema that does not exist yet.
     pub(crate) async fn missing() -> Self {
-        let name = format!("t{}", Uuid::new_v4().simple());
-        let mut raw = raw(&name).await;
+        Self::named(&format!("t{}", Uuid::new_v4().simple())).await
+    }
+
+    /// The same, with this name.
+    pub(crate) async fn named(name: &str) -> Self {
+        let mut raw = raw(name).await;
         let babelfish = is_babelfish(&mut raw).await;
-        Self { name, raw: Mutex::new(raw), babelfish, idle: StdMutex::default() }
+        Self { name: name.to_owned(), raw: Mutex::new(raw), babelfish, setting: None, idle: StdMutex::default() }
     }
 
     /// A store that has not connected yet.
     pub(crate) fn store(&self) -> SqlServerStore {
-        SqlServerStore::builder().config(config(&self.name)).schema(&self.name).build().expect("a store")
+        let builder = SqlServerStore::builder().schema(&self.name);
+        let builder = match self.setting {
+            Some(setting) => builder.pool(Sessions::new(&self.name, setting)),
+            None => builder.config(config(&self.name)),
+        };
+        builder.build().expect("a store")
+    }
+
+    /// The name as it stands in statements.
+    pub(crate) fn quoted(&self) -> String {
+        quoted(&self.name)
+    }
+
+    /// A number that a query gives.
+    pub(crate) async fn number(&self, sql: &str) -> i64 {
+        rows(&mut *self.raw.lock().await, sql, &[]).await[0].get::<i64, _>(0).expect("a number")
     }
 
     pub(crate) async fn change(&self, sql: &str) {
@@ -142,6 +185,10 @@ impl Drop for Schema {
     }
 }
 
+fn quoted(name: &str) -> String {
+    format!("[{}]", name.replace(']', "]]"))
+}
+
 async fn drop_schema(schema: &str) {
     let mut raw = raw("leasehold tests").await;
     let sql = "SELECT o.name AS Name, RTRIM(o.type) AS Kind FROM sys.objects AS o INNER JOIN sys.schemas AS s \
@@ -150,10 +197,11 @@ async fn drop_schema(schema: &str) {
     for (kind, word) in [("P", "PROCEDURE"), ("V", "VIEW"), ("U", "TABLE")] {
         for row in found.iter().filter(|row| row.get::<&str, _>("Kind") == Some(kind)) {
             let name: &str = row.get("Name").expect("a name");
-            batch(&mut raw, &format!("DROP {word} {schema}.{name}")).await;
+            batch(&mut raw, &format!("DROP {word} {}.{name}", quoted(schema))).await;
         }
     }
-    batch(&mut raw, &format!("IF SCHEMA_ID(N'{schema}') IS NOT NULL DROP SCHEMA {schema}")).await;
+    let text = schema.replace('\'', "''");
+    batch(&mut raw, &format!("IF SCHEMA_ID(N'{text}') IS NOT NULL DROP SCHEMA {}", quoted(schema))).await;
 }
 
 /// A schema in the hands of one case.

@@ -151,7 +151,7 @@ impl SqlServerStore {
         match self.inner.runtime.spawn(task).await {
             Ok(answer) => answer,
             Err(_) if sent.load(Ordering::Acquire) => Err(unanswered(effect)),
-            Err(_) => Err(StoreError::unavailable("the runtime that this store's connections belong to was shut down")),
+            Err(_) => Err(shut_down()),
         }
     }
 }
@@ -200,17 +200,24 @@ async fn attempts(
 /// How long a connection may take to show that it goes on.
 const MENDING: Duration = Duration::from_secs(5);
 
+const MEND: &str =
+    "IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION; SET XACT_ABORT OFF; SET TRANSACTION ISOLATION LEVEL READ COMMITTED;";
+
 /// Gives a connection whose last call was refused, or left a transaction open, back to its pool, once it has answered to a call that
-/// ends whatever is open; until then nothing says that the old answer was read to its end. If it does not answer well, it is thrown
-/// away.
+/// ends whatever is open; until then nothing says that the old answer was read to its end. What a user's transaction had set goes back
+/// to the server's defaults. If it does not answer well, it is thrown away.
 pub(super) async fn mend(mut connected: Connected) {
     let client = connected.client();
-    let answered = async {
-        client.simple_query("IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION; SET XACT_ABORT OFF;").await?.into_results().await
-    };
+    let answered = async { client.simple_query(MEND).await?.into_results().await };
     if matches!(timeout(MENDING, answered).await, Ok(Ok(_))) {
         connected.keep();
     }
+}
+
+pub(super) fn shut_down() -> StoreError {
+    StoreError::unavailable(
+        "the runtime that this store's connections belong to was shut down: make a store in one that runs, or use for_runtime()",
+    )
 }
 
 pub(super) fn spent() -> StoreError {

@@ -53,11 +53,42 @@ impl Failure {
         }
     }
 
+    /// Of an error of the batches that install.
+    pub(super) fn while_installing(error: Error) -> Self {
+        match error {
+            Error::Server(token) if is_about_permissions(token.code(), token.message()) => Self::Refused(
+                StoreError::rejected(format!("{MAY_NOT_INSTALL} (error {})", token.code()))
+                    .with_source(Error::Server(token)),
+            ),
+            other => Self::of(other, Effect::Writes),
+        }
+    }
+
     pub(super) fn into_error(self) -> StoreError {
         match self {
             Self::Again(error) | Self::Refused(error) | Self::Lost(error) => error,
         }
     }
+}
+
+/// Of an error of a statement that the user added to a transaction. Until the commit nothing is applied, so nothing is unknown.
+pub(super) fn of_own_statement(error: Error) -> StoreError {
+    let Error::Server(token) = &error else { return unanswered(Effect::Reads).with_source(error) };
+    let code = token.code();
+    let (kind, message) = match meaning(code, token.message()) {
+        Meaning::Again(_) if !matches!(code, 2_601 | 2_627) => (
+            StoreErrorKind::Unavailable,
+            "another transaction got in the way of a statement: run the whole transaction again",
+        ),
+        Meaning::Busy(_) | Meaning::Ending => {
+            (StoreErrorKind::Unavailable, "the server could not run a statement now: run the whole transaction again")
+        }
+        _ => (
+            StoreErrorKind::Rejected,
+            "a statement of the transaction failed, and the transaction is over: look at the source of this error",
+        ),
+    };
+    StoreError::new(kind, format!("{message} (error {code})")).with_source(error)
 }
 
 impl From<StoreError> for Failure {
@@ -181,13 +212,14 @@ fn meaning(code: u32, message: &str) -> Meaning {
     use Meaning::{Again, Busy, Ending, Locked, Mend, Other};
     match code {
         1_205 => Again("a deadlock was resolved against this call"),
-        3_960 | 3_961 => Again("another transaction changed what this one had seen"),
+        3_960 | 3_961 => Again(CHANGED),
         2_601 | 2_627 => Again("another call wrote the same ledger entry first"),
+        BABELFISH if message.contains("could not serialize access") => Again(CHANGED),
         1_222 => Locked,
-        // Babelfish has one number for whatever PostgreSQL says and T-SQL has no number for.
-        33_557_097 if message.contains("lock timeout") => Locked,
-        33_557_097 if message.contains("does not exist") => Mend(NOT_INSTALLED),
-        33_557_097 if message.contains("read-only") => Mend(READ_ONLY),
+        BABELFISH if message.contains("lock timeout") => Locked,
+        BABELFISH if is_about_permissions(code, message) => Mend(NO_PERMISSION),
+        BABELFISH if message.contains("does not exist") => Mend(NOT_INSTALLED),
+        BABELFISH if message.contains("read-only") => Mend(READ_ONLY),
         701 | 802 | 8_645 | 8_651 | 8_657 | 8_902 => Busy("the server is short of memory"),
         // Throttled, moved or failing over: Azure SQL and availability groups.
         40_197 | 40_143 | 40_540 | 40_545 => Ending,
@@ -213,9 +245,13 @@ fn meaning(code: u32, message: &str) -> Meaning {
         3_906 | 3_908 => Mend(READ_ONLY),
         1_101 | 1_105 | 9_002 => Mend("the database or its log is full: make room"),
         823..=825 => Mend("the server cannot read or write its files: look at its disks"),
-        51_800 => Mend(
-            "a transaction is open on this connection, and what is done in it may never be committed: hand out connections without \
-             an open transaction",
+        51_800 => Mend(OPEN_TRANSACTION),
+        // Babelfish cannot even set the isolation level in one.
+        BABELFISH if message.contains("SET TRANSACTION ISOLATION failed") => Mend(OPEN_TRANSACTION),
+        51_804 => Busy("another installation is under way"),
+        1_934 => Mend(
+            "the session has settings under which SQL Server writes no table with a filtered index: leave QUOTED_IDENTIFIER, ARITHABORT \
+             and the ANSI settings as the driver sets them",
         ),
         51_801 => Mend(
             "the transaction is not open any more: one of its statements failed, or ended it. All that was not committed by such a \
@@ -227,8 +263,21 @@ fn meaning(code: u32, message: &str) -> Meaning {
 }
 
 const NO_LOGIN: &str = "the login failed: look at the user's name and password";
+/// Babelfish's one number for whatever PostgreSQL says and T-SQL has no number for.
+const BABELFISH: u32 = 33_557_097;
+
+fn is_about_permissions(code: u32, message: &str) -> bool {
+    matches!(code, 229 | 230 | 262 | 297 | 300 | 2_760 | 15_151 | 15_247)
+        || (code == BABELFISH && message.contains("permission denied"))
+}
+
+const MAY_NOT_INSTALL: &str = "this login may not create the schema's tables, procedures and roles: install with a login that may, or \
+                               have a DBA run the script of install_script()";
 const NOT_INSTALLED: &str = "leasehold's tables and procedures are missing or of another version in this schema: run install(), or have \
                              the script of install_script() run";
+const CHANGED: &str = "another transaction changed what this one had seen";
+const OPEN_TRANSACTION: &str = "a transaction is open on this connection, and what is done in it may never be committed: hand out \
+                                connections without an open transaction";
 const NO_PERMISSION: &str = "this login may not do that: add its user to the role leasehold_worker (or leasehold_operator, for force \
                              releases, source revisions, epochs and pruning)";
 const READ_ONLY: &str = "the database is read-only: connect to the primary, or have it made writable";
@@ -262,6 +311,8 @@ mod tests {
             (229, "mend"),
             (2_812, "mend"),
             (3_906, "mend"),
+            (1_934, "mend"),
+            (51_804, "busy"),
             (547, "other"),
         ] {
             assert_eq!(kind(code), expected, "{code}");

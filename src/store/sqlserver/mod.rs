@@ -172,8 +172,15 @@ impl SqlServerStore {
         let task = self.inner.runtime.spawn(async move { tokio::time::timeout(limit, work).await });
         match task.await {
             Ok(Ok(result)) => result,
+            Err(ended) if effect == failure::Effect::Reads && ended.is_cancelled() => Err(call::shut_down()),
             _ => Err(failure::unanswered(effect)),
         }
+    }
+
+    /// Limits it by the clock of the runtime that the connections belong to, because the caller may have none.
+    fn within<F: Future>(&self, budget: Budget, work: F) -> tokio::time::Timeout<F> {
+        let _runtime = self.inner.runtime.enter();
+        tokio::time::timeout(budget.remaining(), work)
     }
 
     fn pool(&self, lane: Lane) -> &Arc<dyn AnyPool> {

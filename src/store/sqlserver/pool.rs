@@ -23,7 +23,9 @@ use crate::error::StoreError;
 
 /// A pool of the user's own.
 ///
-/// Connections must be handed out without an open transaction. Each call holds one for as long as it runs.
+/// Connections must be handed out without an open transaction: calls on one that has it are refused, and it is rolled back. Each call
+/// holds a connection for as long as it runs. Isolation level, implicit transactions, lock time-out and the like may be left as
+/// anybody set them; after an installation, a fenced transaction or a refused call some are back at the server's defaults.
 ///
 /// It is made for one runtime, as sockets are; renewals get connections of their own, so that they never wait behind a slow
 /// publication: [`for_runtime`](Self::for_runtime).

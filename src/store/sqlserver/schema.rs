@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::failure::{Effect, Failure};
+use super::failure::Failure;
 use super::pool::Connected;
 use crate::error::StoreError;
 
@@ -132,7 +132,7 @@ pub(super) fn script(schema: &SchemaName) -> String {
          -- that may create tables, procedures and roles. It may be run again; rows are kept. If the table comes from the article,\n\
          -- stop its old workers first: what they write goes past the ledger. Then add logins to the roles leasehold_worker and\n\
          -- leasehold_operator.\n\
-         SET XACT_ABORT ON;\nSET NOCOUNT ON;\nBEGIN TRANSACTION;\n{LOCK_INSTALLATION}\nGO\n",
+         {SETTINGS}\nGO\n{BEGIN}\nGO\nIF @@TRANCOUNT = 0 SET NOEXEC ON;\nGO\n",
         schema.quoted()
     );
     for batch in batches(schema) {
@@ -144,13 +144,29 @@ pub(super) fn script(schema: &SchemaName) -> String {
     script
 }
 
-/// Two installations at once would create the same table twice.
-const LOCK_INSTALLATION: &str =
-    "EXEC sp_getapplock @Resource = N'leasehold.install', @LockMode = N'Exclusive', @LockOwner = N'Transaction';";
+/// What every batch relies on, whatever the session was left with. Procedures and the filtered index keep the first five as they were
+/// when they were made, and some tools (sqlcmd, bcp) come with QUOTED_IDENTIFIER off.
+const SETTINGS: &str = "SET ANSI_NULLS, QUOTED_IDENTIFIER, ANSI_PADDING, ANSI_WARNINGS, CONCAT_NULL_YIELDS_NULL ON;
+SET ARITHABORT ON;
+SET NUMERIC_ROUNDABORT OFF;
+SET NOCOUNT ON;
+SET ROWCOUNT 0;
+SET XACT_ABORT ON;
+SET IMPLICIT_TRANSACTIONS OFF;
+SET LOCK_TIMEOUT -1;";
+
+/// Two installations at once would create the same table twice, so the second waits. A lock that was not had is no error of its own.
+const BEGIN: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+IF @@TRANCOUNT > 0 THROW 51800, N'a transaction is open on this connection', 1;
+BEGIN TRANSACTION;
+DECLARE @Lock int;
+EXEC @Lock = sp_getapplock @Resource = N'leasehold.install', @LockMode = N'Exclusive', @LockOwner = N'Transaction';
+IF @Lock < 0 THROW 51804, N'another installation of leasehold is under way', 1;";
 
 /// Runs the batches in one transaction. The connection is used for nothing else afterwards unless it succeeds.
 pub(super) async fn install(connection: &mut Connected, schema: &SchemaName) -> Result<(), Failure> {
-    run(connection, &format!("SET XACT_ABORT ON; BEGIN TRANSACTION; {LOCK_INSTALLATION}")).await?;
+    run(connection, SETTINGS).await?;
+    run(connection, BEGIN).await?;
     for batch in batches(schema) {
         run(connection, &batch).await?;
     }
@@ -160,7 +176,7 @@ pub(super) async fn install(connection: &mut Connected, schema: &SchemaName) -> 
 async fn run(connection: &mut Connected, batch: &str) -> Result<(), Failure> {
     let client = connection.client();
     let run = async { client.simple_query(batch).await?.into_results().await.map(drop) };
-    run.await.map_err(|error| Failure::of(error, Effect::Writes))
+    run.await.map_err(Failure::while_installing)
 }
 
 #[cfg(test)]
@@ -198,6 +214,19 @@ mod tests {
         let script = script(&schema("reports"));
         assert!(!script.contains("$("), "a place is left");
         assert!(script.contains("CREATE PROCEDURE [reports].LeaseholdAcquire"));
+    }
+
+    #[test]
+    fn a_script_sets_what_a_filtered_index_needs_before_anything_else_and_stops_after_an_error() {
+        let script = script(&schema("reports"));
+        let batches: Vec<&str> = script.split("\nGO\n").collect();
+        assert!(batches[0].contains("QUOTED_IDENTIFIER") && batches[0].contains("SET ARITHABORT ON"), "{}", batches[0]);
+        assert!(batches[1].contains("BEGIN TRANSACTION") && batches[1].contains("sp_getapplock"), "{}", batches[1]);
+        let (end, middle) = batches[2..].split_at(batches.len() - 5);
+        for guard in end.iter().step_by(2) {
+            assert_eq!(*guard, "IF @@TRANCOUNT = 0 SET NOEXEC ON;", "after every batch");
+        }
+        assert_eq!(middle, ["COMMIT TRANSACTION;", "SET NOEXEC OFF;", ""]);
     }
 
     #[test]

@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use tiberius::{Row, ToSql};
-use tokio::time::timeout;
+use tokio::time::error::Elapsed;
 
 use super::call::{Argument, mend, spent};
-use super::failure::{Effect, Failure, unanswered};
+use super::failure::{Effect, Failure, of_own_statement, unanswered};
 use super::pool::Connected;
 use super::publications::{answered, call};
 use super::{Lane, SqlServerStore};
@@ -89,7 +89,8 @@ impl SqlServerTransaction {
         }
         let pool = Arc::clone(store.pool(Lane::Others));
         let begin = format!(
-            "SET XACT_ABORT ON; SET IMPLICIT_TRANSACTIONS OFF; SET TRANSACTION ISOLATION LEVEL {}; BEGIN TRANSACTION;",
+            "SET XACT_ABORT ON; SET IMPLICIT_TRANSACTIONS OFF; SET TRANSACTION ISOLATION LEVEL {}; \
+             IF @@TRANCOUNT > 0 THROW 51800, N'a transaction is open on this connection', 1; BEGIN TRANSACTION;",
             isolation.sql()
         );
         let beginning = async move {
@@ -125,8 +126,8 @@ impl SqlServerTransaction {
     pub async fn execute(&mut self, sql: &str, arguments: &[&dyn ToSql], budget: Budget) -> Result<u64, StoreError> {
         // Taken out for as long as it runs: a future that is dropped takes the connection with it.
         let mut connected = self.take()?;
-        let executed = timeout(budget.remaining(), connected.client().execute(sql, arguments)).await;
-        let changed = own(executed)?;
+        let executing = connected.client().execute(sql, arguments);
+        let changed = own(self.store.within(budget, executing).await)?;
         self.connected = Some(connected);
         Ok(changed.total())
     }
@@ -141,7 +142,7 @@ impl SqlServerTransaction {
     pub async fn query(&mut self, sql: &str, arguments: &[&dyn ToSql], budget: Budget) -> Result<Vec<Row>, StoreError> {
         let mut connected = self.take()?;
         let queried = async { connected.client().query(sql, arguments).await?.into_first_result().await };
-        let rows = own(timeout(budget.remaining(), queried).await)?;
+        let rows = own(self.store.within(budget, queried).await)?;
         self.connected = Some(connected);
         Ok(rows)
     }
@@ -156,11 +157,11 @@ impl SqlServerTransaction {
     }
 }
 
-/// What became of a user's statement. Until the commit nothing is applied, so nothing is unknown.
-fn own<T>(result: Result<tiberius::Result<T>, tokio::time::error::Elapsed>) -> Result<T, StoreError> {
+/// What became of a user's statement.
+fn own<T>(result: Result<tiberius::Result<T>, Elapsed>) -> Result<T, StoreError> {
     match result {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(Failure::of(error, Effect::Reads).into_error()),
+        Ok(Err(error)) => Err(of_own_statement(error)),
         Err(_) => Err(StoreError::unavailable(
             "the statement was not answered within its budget, and the transaction was rolled back: begin another",
         )),

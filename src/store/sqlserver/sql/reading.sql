@@ -1,4 +1,5 @@
--- Reads take no lock of their own. Where the database has READ_COMMITTED_SNAPSHOT on they wait for nobody either.
+-- Reads take no lock of their own. Where the database has READ_COMMITTED_SNAPSHOT on they wait for nobody either. What a session of
+-- the user's pool was left with is set right: an implicit transaction would stay open, TEXTSIZE and ROWCOUNT cut answers short.
 
 -- The visible payload with its version, in one statement and so of one moment; the payload only if it is newer than what the
 -- caller knows.
@@ -9,7 +10,9 @@ CREATE PROCEDURE $(schema).LeaseholdRead
 AS
 BEGIN
     SET NOCOUNT ON;
+    SET IMPLICIT_TRANSACTIONS OFF;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+    SET TEXTSIZE 2147483647;
     SELECT RecoveryEpoch                                          AS RecoveryEpoch,
            PublishedGeneration                                    AS PublishedGeneration,
            DATEDIFF_BIG(microsecond, '1970-01-01', PublishedAtUtc) AS PublishedAtMicros,
@@ -31,6 +34,7 @@ CREATE PROCEDURE $(schema).LeaseholdInspect
 AS
 BEGIN
     SET NOCOUNT ON;
+    SET IMPLICIT_TRANSACTIONS OFF;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     DECLARE @Now datetime2(6) = SYSUTCDATETIME();
     EXEC $(schema).LeaseholdFound @ReportId = @ReportId, @Now = @Now;
@@ -45,7 +49,9 @@ CREATE PROCEDURE $(schema).LeaseholdList
 AS
 BEGIN
     SET NOCOUNT ON;
+    SET IMPLICIT_TRANSACTIONS OFF;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+    SET ROWCOUNT 0;
     DECLARE @Now datetime2(6) = SYSUTCDATETIME();
     DECLARE @NowMicros bigint = DATEDIFF_BIG(microsecond, '1970-01-01', @Now);
     SELECT TOP (@Limit)
@@ -78,6 +84,7 @@ CREATE PROCEDURE $(schema).LeaseholdVersion
 AS
 BEGIN
     SET NOCOUNT ON;
+    SET IMPLICIT_TRANSACTIONS OFF;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     SELECT s.SchemaVersion                                           AS SchemaVersion,
            s.RecoveryEpoch                                           AS RecoveryEpoch,

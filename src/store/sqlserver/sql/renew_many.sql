@@ -10,6 +10,7 @@ BEGIN
     SET XACT_ABORT ON;
     SET IMPLICIT_TRANSACTIONS OFF;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+    SET ROWCOUNT 0;
     IF @@TRANCOUNT > 0 THROW 51800, N'a transaction is open on this connection', 1;
     -- An engine that does not know READPAST waits for the lock instead.
     IF @WaitMillis < 20 SET LOCK_TIMEOUT 5;
