@@ -45,7 +45,7 @@ async fn a_connection_string_that_cannot_be_read_tells_no_password() {
         format!("Server=tcp:host,1433;Password=\"{p}"),
         format!("Server=tcp:host,{p};Password=x"),
         format!("Server=tcp:{p},{p},{p}"),
-        p.to_string(),
+        p.to_owned(),
         format!("{p};{p}={p};{p}"),
         format!("Server=host;{p};Password"),
         format!("Server=host;Encrypt={p}"),
