@@ -50,6 +50,8 @@ mod failure;
 mod found;
 mod leases;
 mod operators;
+#[doc = include_str!("permissions.md")]
+pub mod permissions {}
 mod pool;
 mod publications;
 mod reading;
