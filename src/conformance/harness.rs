@@ -51,6 +51,12 @@ pub trait Database: Send + Sync + 'static {
     /// whole database, or cannot skip, it waits instead.
     fn skips_locked_rows(&self) -> bool;
 
+    /// Whether a read of a row that somebody else is writing waits for the writer. An engine without row versions does; so does SQL
+    /// Server while `READ_COMMITTED_SNAPSHOT` is off. It may then wait for as long as its budget, and no longer.
+    fn readers_wait_for_writers(&self) -> bool {
+        false
+    }
+
     /// Adds a statement to a user's transaction that writes this note into a table of the user's.
     fn write_note(
         &self,

@@ -206,6 +206,9 @@ async fn an_older_generation_of_the_same_owner_is_not_renewed<D: Database>(scene
     let old = a.acquires_as(request.clone()).await.fence;
     scene.expire().await;
     let new = a.acquires_as(request).await.fence;
+    scene.db.set_expiry(scene.report, 60_000).await;
     assert_eq!(a.renew(old).await, not_renewed(Refusal::Superseded { by: new.generation }));
+    let left = scene.row().await.expires_in_millis;
+    assert!(left <= Some(60_000), "it extended the new generation's lease: {left:?}");
     renewed(a.renew(new).await);
 }

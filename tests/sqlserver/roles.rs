@@ -45,11 +45,29 @@ impl Login {
         config.authentication(AuthMethod::sql_server(&self.name, PASSWORD));
         crate::support::connect(config).await
     }
+}
 
-    pub(crate) async fn remove(self) {
-        let mut raw = raw("leasehold tests").await;
-        batch(&mut raw, &format!("DROP USER {}", self.name)).await;
-        batch(&mut raw, &format!("DROP LOGIN {}", self.name)).await;
+impl Drop for Login {
+    /// On a thread of its own, because a drop cannot wait for a future.
+    fn drop(&mut self) {
+        let name = self.name.clone();
+        let dropping = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async {
+                let mut raw = raw("leasehold tests").await;
+                batch(&mut raw, &format!("DROP USER {name}")).await;
+                // Its connections are closed, but the server may not know yet.
+                let sql = format!("DROP LOGIN {name}");
+                while let Err(error) = async { raw.simple_query(sql.as_str()).await?.into_results().await }.await {
+                    assert!(error.to_string().contains("logged in"), "{error}");
+                    tokio::task::yield_now().await;
+                }
+            });
+        });
+        let dropped = dropping.join();
+        if !std::thread::panicking() {
+            dropped.expect("the login is dropped");
+        }
     }
 }
 
@@ -69,7 +87,6 @@ async fn a_login_in_no_role_is_told_to_be_added_to_one() {
     let login = Login::new(None).await;
     let store = login.store(&schema);
     says(store.metadata(unknown_report(), budget()).await, StoreErrorKind::Rejected, &["leasehold_worker"]);
-    login.remove().await;
 }
 
 #[tokio::test]
@@ -80,7 +97,6 @@ async fn a_login_that_may_not_create_anything_is_told_so_by_install() {
     let store = login.store(&schema);
     let words = ["this login may not create", "install_script()"];
     says(store.install(budget()).await, StoreErrorKind::Rejected, &words);
-    login.remove().await;
 }
 
 /// Babelfish has no ownership chaining: EXECUTE gets a worker into the procedure and no further. SQL Server lets it through, which
@@ -107,8 +123,6 @@ async fn a_worker_may_execute_its_procedures_but_gets_no_further_than_the_table_
     }
     let refused: Result<_, StoreError> = login.store(&schema).force_release(report, holder("me"), budget()).await;
     says(refused, StoreErrorKind::Rejected, &["leasehold_operator"]);
-    drop(raw);
-    login.remove().await;
 }
 
 #[tokio::test]

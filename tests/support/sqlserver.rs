@@ -106,6 +106,8 @@ pub(crate) struct Schema {
     pub(crate) raw: Mutex<Client>,
     pub(crate) babelfish: bool,
     setting: Option<Setting>,
+    /// The database keeps no row versions for readers. Babelfish always does.
+    readers_wait: bool,
     /// Stores with connections that are in nobody's hands.
     idle: StdMutex<Vec<SqlServerStore>>,
 }
@@ -134,7 +136,11 @@ impl Schema {
     pub(crate) async fn named(name: &str) -> Self {
         let mut raw = raw(name).await;
         let babelfish = is_babelfish(&mut raw).await;
-        Self { name: name.to_owned(), raw: Mutex::new(raw), babelfish, setting: None, idle: StdMutex::default() }
+        let versions =
+            "SELECT CAST(is_read_committed_snapshot_on AS int) AS Versions FROM sys.databases WHERE name = DB_NAME()";
+        let readers_wait = !babelfish && rows(&mut raw, versions, &[]).await[0].get::<i32, _>("Versions") != Some(1);
+        let raw = Mutex::new(raw);
+        Self { name: name.to_owned(), raw, babelfish, readers_wait, setting: None, idle: StdMutex::default() }
     }
 
     /// A store that has not connected yet.
@@ -368,6 +374,10 @@ impl Database for SqlServerDatabase {
     /// SQL Server knows READPAST; Babelfish takes the hint and waits all the same.
     fn skips_locked_rows(&self) -> bool {
         !self.schema.babelfish
+    }
+
+    fn readers_wait_for_writers(&self) -> bool {
+        self.schema.readers_wait
     }
 
     async fn write_note(&self, transaction: &mut SqlServerTransaction, note: i64) {
