@@ -53,6 +53,8 @@ async fn an_advance_keeps_holder_and_delay_and_gives_a_fresh_ttl<D: Database>(sc
     scene.db.set_expiry(scene.report, 60_000).await;
     let lease = next(published(a.advance(&advancing(fence, "first")).await));
     assert!(lease.remaining <= TTL && lease.remaining > TTL / 2, "{lease:?}");
+    let left = scene.row().await.expires_in_millis;
+    assert!(left > Some(120_000), "answered, but not written: {left:?}");
     assert_eq!(busy(b.acquire(acquiring(scene.report)).await).holder.as_str(), "host/1/A");
     scene.expire().await;
     let kept = busy(b.acquire(acquiring(scene.report)).await);

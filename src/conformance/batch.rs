@@ -7,7 +7,7 @@ use super::suite::cases;
 use super::worker::{TTL, Worker, acquiring, advancing, budget};
 use crate::answer::{BatchRenewal, Refusal, RenewAnswer};
 use crate::error::StoreErrorKind;
-use crate::fence::{Fence, Owner};
+use crate::fence::{Epoch, Fence, Generation, Owner};
 use crate::store::{MAX_BATCH, Store};
 
 cases![
@@ -18,6 +18,7 @@ cases![
     duplicates_are_answered_each,
     two_fences_of_one_report_are_answered_each,
     stale_fences_are_answered_as_renew_would,
+    a_fence_that_differs_in_anything_is_not_renewed,
     one_expired_lease_does_not_undo_the_others,
     a_locked_row_is_skipped_and_not_waited_for,
     a_batch_of_the_greatest_size_is_answered,
@@ -134,6 +135,27 @@ async fn stale_fences_are_answered_as_renew_would<D: Database>(scene: Scene<D>) 
         assert_eq!(a.renew(*fence).await, *answer, "{fence}");
     }
     renewed(many[5]);
+}
+
+async fn a_fence_that_differs_in_anything_is_not_renewed<D: Database>(scene: Scene<D>) {
+    let a = scene.worker().await;
+    // Not its first generation, and not in the first epoch.
+    scene.raise_epoch().await;
+    a.acquires_and_publishes(scene.report, "a report", None).await;
+    let fence = a.acquires(scene.report).await;
+    scene.db.set_expiry(scene.report, 60_000).await;
+    let (generation, epoch) = (fence.generation.get(), fence.epoch.get());
+    let mut others = vec![Fence { owner: Owner::random(), ..fence }];
+    for step in [-1, 1] {
+        others.push(Fence { generation: Generation::new(generation + step), ..fence });
+        others.push(Fence { epoch: Epoch::new(epoch + step), ..fence });
+    }
+    for other in others {
+        let answer = answered(a.renew_many(vec![other]).await.remove(0));
+        assert!(matches!(answer, RenewAnswer::Refused(_)), "{other}: {answer:?}");
+        assert!(!is_extended(&scene, fence).await, "{other} extended the lease");
+    }
+    renewed(answered(a.renew_many(vec![fence]).await.remove(0)));
 }
 
 async fn one_expired_lease_does_not_undo_the_others<D: Database>(scene: Scene<D>) {

@@ -125,6 +125,7 @@ async fn the_floor_is_never_lowered_by_a_requirement<D: Database>(scene: Scene<D
     let floor = |number| RevisionAnswer::Floor(Some(revision(number)));
     assert_eq!(a.require_revision(scene.report, 5).await, floor(5));
     assert_eq!(a.require_revision(scene.report, 3).await, floor(5));
+    assert_eq!(scene.row().await.revision_floor, Some(revision(5)), "answered, but lowered");
     assert_eq!(a.require_revision(scene.report, 5).await, floor(5));
     assert_eq!(a.require_revision(scene.report, 6).await, floor(6));
     assert_eq!(scene.row().await.revision_floor, Some(revision(6)));
