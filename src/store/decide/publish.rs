@@ -3,7 +3,9 @@
 use super::lease::forgotten;
 use super::row::{Entry, Row};
 use crate::answer::{Forgotten, NextLease, PublishAnswer, Published, Refusal};
-use crate::fence::{Fence, Generation, Owner};
+#[cfg(feature = "sqlite")]
+use crate::fence::Generation;
+use crate::fence::{Fence, Owner};
 use crate::store::PublishRequest;
 
 /// What [`Store::publish`](crate::store::Store::publish) does.
