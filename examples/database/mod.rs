@@ -3,7 +3,7 @@
 //! A store more is a variant of [`Database`] and one of [`OpenStore`].
 
 // Each example uses a part of it; and without any store's feature nothing can be opened.
-#![allow(dead_code, unreachable_code, unused_imports, unused_variables)]
+#![allow(dead_code, unreachable_code, unreachable_patterns, unused_imports, unused_variables)]
 
 mod open_store;
 #[cfg(feature = "sqlserver")]
@@ -108,7 +108,6 @@ impl Database {
             Self::File(path) => Ok(OpenStore::Sqlite(leasehold::store::sqlite::SqliteStore::open(path).await?)),
             #[cfg(feature = "sqlserver")]
             Self::SqlServer(server) => Ok(OpenStore::SqlServer(server.open(OPENING).await?)),
-            #[allow(unreachable_patterns)]
             _ => unreachable!("without a store nothing can be named"),
         }
     }
@@ -128,7 +127,6 @@ impl Database {
         match self {
             #[cfg(feature = "sqlite")]
             Self::File(path) => matches!(path.try_exists(), Ok(false)),
-            #[allow(unreachable_patterns)]
             _ => false,
         }
     }
@@ -146,7 +144,6 @@ impl Database {
                 };
                 ["", "-wal", "-shm", "-journal"].map(beside).to_vec()
             }
-            #[allow(unreachable_patterns)]
             _ => Vec::new(),
         }
     }
@@ -162,7 +159,6 @@ impl Database {
             Self::SqlServer(server) => {
                 command.arg("--schema").arg(server.schema()).env(SQLSERVER_VARIABLE, &server.string().0);
             }
-            #[allow(unreachable_patterns)]
             _ => {}
         }
     }
@@ -175,7 +171,6 @@ impl fmt::Display for Database {
             Self::File(path) => write!(f, "the SQLite file {}", path.display()),
             #[cfg(feature = "sqlserver")]
             Self::SqlServer(server) => write!(f, "schema {} of the SQL Server", server.schema()),
-            #[allow(unreachable_patterns)]
             _ => Ok(()),
         }
     }

@@ -24,7 +24,6 @@ macro_rules! with_store {
             OpenStore::Sqlite($store) => $what,
             #[cfg(feature = "sqlserver")]
             OpenStore::SqlServer($store) => $what,
-            #[allow(unreachable_patterns)]
             _ => unreachable!("without a store none was opened"),
         }
     };
@@ -63,7 +62,6 @@ impl OpenStore {
         match self {
             #[cfg(feature = "sqlite")]
             Self::Sqlite(_) => "the file's write lock",
-            #[allow(unreachable_patterns)]
             _ => "the row's lock",
         }
     }

@@ -70,6 +70,7 @@ impl Place {
                 Ok(())
             }
             // The file goes with its folder.
+            #[allow(unreachable_patterns)]
             _ => Ok(()),
         }
     }

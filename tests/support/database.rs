@@ -1,5 +1,5 @@
 //! A database of a test's own, as the examples name theirs: an SQLite file in a folder of its own, or a schema on a server.
-#![allow(dead_code)] // Shared by test binaries that each use a part of it.
+#![allow(dead_code, unused_variables)] // Shared by test binaries and features that each use a part of it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
