@@ -104,7 +104,6 @@ impl PostgresStore {
     }
 
     /// Says more than a connection string can: schema, TLS, sizes of pools.
-    #[must_use]
     pub fn builder(url: &str) -> PostgresBuilder {
         PostgresBuilder::new(builder::Source::parse(url))
     }
@@ -113,7 +112,6 @@ impl PostgresStore {
     ///
     /// Its TLS mode is followed only where it is `Disable`: `Prefer`, the driver's default, would let anybody between here and
     /// the server turn TLS off.
-    #[must_use]
     pub fn from_config(config: Config) -> PostgresBuilder {
         PostgresBuilder::new(builder::Source::Config(Box::new(config)))
     }
@@ -123,7 +121,6 @@ impl PostgresStore {
     /// `make` is called for each pool that is needed: two for this store, and two more for each
     /// [`for_runtime`](crate::store::Store::for_runtime), because a socket belongs to the runtime that opened it. It must not
     /// hand out the same pool twice. The recycling method `Fast` is enough: a connection comes back only after a success.
-    #[must_use]
     pub fn with_pools(make: impl Fn() -> Pool + Send + Sync + 'static) -> PostgresBuilder {
         PostgresBuilder::new(builder::Source::Pools(Arc::new(make)))
     }
