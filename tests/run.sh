@@ -2,8 +2,9 @@
 # Every check of the project, in one command: bash tests/run.sh
 #
 # Needs a Rust toolchain with rustfmt and clippy, and a C compiler for the bundled SQLite. cargo-deny is installed from
-# crates.io if it is missing; cargo-nextest is used if it is there. No server is needed: the embedded store's tests make
-# their own files, in the target folder and, for the memory-backed ones, in /dev/shm.
+# crates.io if it is missing; cargo-nextest is used if it is there. The embedded store's tests make their own files, in the
+# target folder and, for the memory-backed ones, in /dev/shm. For the PostgreSQL store's a private cluster is started, from the
+# programs that are installed here, or from Debian's package, which is installed where this runs as root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,7 +15,7 @@ step "format"
 cargo fmt --all --check
 
 step "lints, warnings denied, over the features that matter"
-for features in "" sqlite serde test-util conformance; do
+for features in "" sqlite postgres serde test-util conformance; do
     cargo clippy --quiet --no-default-features --features "$features" -- -D warnings
 done
 cargo clippy --quiet --all-targets --all-features -- -D warnings
@@ -56,17 +57,25 @@ head -n 12 "$scratch/report.txt"
 step "tests"
 # Builds the examples too, which some tests run as processes of their own.
 cargo build --quiet --examples --all-features
-leave_out=()
+leave_out="none()"
 skip=()
+features=(--all-features)
+. tests/postgres/cluster.sh
+trap 'stop_postgres; rm -rf "$scratch"' EXIT
+if ! start_postgres; then
+    loudly "THE POSTGRESQL TESTS DID NOT RUN: there is no server here to run them on"
+    leave_out="$leave_out or binary(postgres) or binary(conformance_postgres)"
+    features=(--features "sqlite,serde,conformance,sqlserver")
+fi
 if ! unshare --user --map-root-user --mount true 2>/dev/null; then
     loudly "THE TEST OF A FULL DISK DID NOT RUN: no file system can be mounted here (it needs unshare and user namespaces)"
-    leave_out=(-E 'not test(a_full_disk)')
+    leave_out="$leave_out or test(a_full_disk)"
     skip=(-- --skip a_full_disk)
 fi
 if cargo nextest --version >/dev/null 2>&1; then
-    cargo nextest run --all-features --no-fail-fast "${leave_out[@]}"
+    cargo nextest run --all-features --no-fail-fast -E "not ($leave_out)"
 else
-    cargo test --all-features --no-fail-fast "${skip[@]}"
+    cargo test "${features[@]}" --no-fail-fast "${skip[@]}"
 fi
 
 step "all passed"

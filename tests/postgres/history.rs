@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use leasehold::answer::{AcquireAnswer, CloseAnswer, EpochAnswer, Forgotten, PublishAnswer, Refusal, RenewAnswer};
-use leasehold::conformance::Database;
 use leasehold::store::postgres::{Config, PostgresStore};
 use leasehold::store::{AcquireRequest, CloseRequest, Store};
 use leasehold::{Epoch, Fence, LeasePolicy, LeaseSupervisor, Outcome, ReportId, Ticket};

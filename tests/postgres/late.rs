@@ -104,7 +104,7 @@ async fn a_call_at_another_isolation_is_refused_by_every_function_that_locks() {
 }
 
 #[tokio::test]
-async fn a_full_disk_as_the_server_tells_it_is_rejected_and_nothing_is_half_written() {
+async fn what_a_server_says_of_its_full_disk_is_rejected_and_nothing_is_half_written() {
     let scene = Scene::new().await;
     let fence = scene.acquires().await;
     // Not a real one: what the server says when a table cannot grow, at the last statement of a publication.

@@ -4,6 +4,7 @@
 
 #[path = "../support/postgres_cluster.rs"]
 mod cluster;
+#[allow(dead_code)] // The conformance run uses the rest.
 #[path = "../support/postgres.rs"]
 mod support;
 

@@ -1,6 +1,9 @@
 
 -- One statement for many fences, each of them once. A fence that was renewed is answered by its new expiry, all others by what
--- was found. The plans are made for the arrays at hand: a plan for arrays of a size that is not known joins them row by row.
+-- was found.
+--
+-- Planning for a thousand values would cost as much as renewing them. A plan for arrays of a size that is not known looks every
+-- row up by its key, which is right for any size.
 CREATE OR REPLACE FUNCTION leasehold.renew_many(
     p_reports uuid[],
     p_owners uuid[],
@@ -22,15 +25,20 @@ CREATE OR REPLACE FUNCTION leasehold.renew_many(
                 found         leasehold.answer
             )
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan
+    SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 AS
 $$
 DECLARE
-    v_locked  uuid[];
-    v_first   timestamptz;
-    v_now     timestamptz;
-    v_until   timestamptz;
-    v_renewed bigint;
+    -- The fences whose rows' locks were had.
+    v_places      bigint[];
+    v_reports     uuid[];
+    v_owners      uuid[];
+    v_generations bigint[];
+    v_epochs      bigint[];
+    v_first       timestamptz;
+    v_now         timestamptz;
+    v_until       timestamptz;
+    v_renewed     bigint;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'leasehold needs READ COMMITTED, and this transaction is %',
@@ -38,12 +46,14 @@ BEGIN
     END IF;
 
     -- The locks that can be had at once. It waits for none, so no order of theirs can be a deadlock.
-    SELECT array_agg(l.report_id), min(l.lease_until) FILTER (WHERE l.lease_owner IS NOT NULL)
-    INTO v_locked, v_first
-    FROM (SELECT r.report_id, r.lease_owner, r.lease_until
-          FROM leasehold.report_publication AS r
-          WHERE r.report_id = ANY (p_reports)
-          FOR NO KEY UPDATE SKIP LOCKED) AS l;
+    SELECT array_agg(l.place), array_agg(l.report_id), array_agg(l.owner), array_agg(l.generation),
+           array_agg(l.recovery_epoch), min(l.lease_until) FILTER (WHERE l.lease_owner IS NOT NULL)
+    INTO v_places, v_reports, v_owners, v_generations, v_epochs, v_first
+    FROM (SELECT f.place, f.report_id, f.owner, f.generation, f.recovery_epoch, r.lease_owner, r.lease_until
+          FROM unnest(p_reports, p_owners, p_generations, p_epochs) WITH ORDINALITY
+                   AS f(report_id, owner, generation, recovery_epoch, place)
+                   JOIN leasehold.report_publication AS r ON r.report_id = f.report_id
+          FOR NO KEY UPDATE OF r SKIP LOCKED) AS l;
 
     v_now := clock_timestamp();
     v_until := v_now + p_ttl_millis * interval '1 millisecond';
@@ -52,7 +62,7 @@ BEGIN
     IF v_first <= v_now THEN
         UPDATE leasehold.report_publication AS r
         SET lease_owner = NULL
-        WHERE r.report_id = ANY (v_locked)
+        WHERE r.report_id = ANY (v_reports)
           AND r.lease_owner IS NOT NULL
           AND r.lease_until <= v_now;
     END IF;
@@ -60,12 +70,10 @@ BEGIN
     RETURN QUERY
         UPDATE leasehold.report_publication AS r
             SET lease_until = GREATEST(r.lease_until, v_until)
-            FROM unnest(v_locked) AS k(report_id),
-                unnest(p_reports, p_owners, p_generations, p_epochs) WITH ORDINALITY
-                    AS f(report_id, lease_owner, generation, recovery_epoch, place)
-            WHERE f.report_id = k.report_id
-                AND r.report_id = k.report_id
-                AND r.lease_owner = f.lease_owner
+            FROM unnest(v_places, v_reports, v_owners, v_generations, v_epochs)
+                AS f(place, report_id, owner, generation, recovery_epoch)
+            WHERE r.report_id = f.report_id
+                AND r.lease_owner = f.owner
                 AND r.generation = f.generation
                 AND r.recovery_epoch = f.recovery_epoch
                 AND r.lease_until > v_now
@@ -80,7 +88,7 @@ BEGIN
         SELECT f.place,
                v_now,
                NULL::timestamptz,
-               r.report_id IS NOT NULL AND k.report_id IS NULL,
+               r.report_id IS NOT NULL AND k.place IS NULL,
                ROW (v_now, false,
                    r.report_id, r.generation, r.lease_owner, r.lease_until, r.lease_holder, r.lease_acquired_at,
                    r.takeover_delay_millis, r.recovery_epoch, r.published_generation, r.published_at, r.source_revision,
@@ -90,9 +98,9 @@ BEGIN
         FROM unnest(p_reports, p_owners, p_generations, p_epochs) WITH ORDINALITY
                  AS f(report_id, lease_owner, generation, recovery_epoch, place)
                  LEFT JOIN leasehold.report_publication AS r ON r.report_id = f.report_id
-                 LEFT JOIN unnest(v_locked) AS k(report_id) ON k.report_id = f.report_id
+                 LEFT JOIN unnest(v_places) AS k(place) ON k.place = f.place
                  LEFT JOIN leasehold.report_ledger AS l ON l.lease_owner = f.lease_owner
-        WHERE k.report_id IS NULL
+        WHERE k.place IS NULL
            OR r.lease_owner IS DISTINCT FROM f.lease_owner
            OR r.generation <> f.generation
            OR r.recovery_epoch <> f.recovery_epoch
