@@ -92,3 +92,16 @@ async fn a_file_without_a_certificate_is_rejected() {
         fails(built, StoreErrorKind::Rejected, "no certificate");
     }
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_unix_socket_needs_no_tls_and_beside_another_host_it_does() {
+    let cluster = Cluster::start(&[]);
+    let socket = format!("host={} port={} user=postgres dbname=postgres", cluster.folder().display(), cluster.port());
+    let store = PostgresStore::builder(&socket).build().unwrap();
+    store.install(budget()).await.unwrap();
+    store.provision(ReportId::from_name("report"), budget()).await.unwrap();
+    let with_another = socket.replace(" port=", ",127.0.0.1 port=");
+    let store = PostgresStore::builder(&with_another).build().unwrap();
+    fails(store.check(budget()).await, StoreErrorKind::Rejected, "TLS with the server failed");
+}

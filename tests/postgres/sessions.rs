@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use leasehold::conformance::Database;
 use leasehold::store::Store;
-use leasehold::store::postgres::Type;
+use leasehold::store::postgres::{PostgresStore, Type};
 use leasehold::{LeaseGuard, LeasePolicy, LeaseStatus, LeaseSupervisor, ReportId, StoreErrorKind};
 
 use crate::cluster::Cluster;
@@ -98,12 +98,8 @@ async fn a_read_whose_session_is_killed_is_unavailable() {
 async fn a_dropped_call_leaves_no_answer_for_the_next() {
     let scene = Scene::new().await;
     let config = scene.db.store_config("leasehold_test_operator");
-    let store = leasehold::store::postgres::PostgresStore::from_config(config)
-        .schema(&scene.db.schema)
-        .pool_size(1)
-        .renewal_pool_size(1)
-        .build()
-        .unwrap();
+    let store =
+        PostgresStore::from_config(config).schema(&scene.db.schema).pool_size(1).renewal_pool_size(1).build().unwrap();
     let fence = crate::scene::acquires(&store, scene.report).await;
     let other = ReportId::from_name("another");
     for _ in 0..20 {
@@ -148,4 +144,18 @@ async fn a_store_outlives_the_caller_that_made_it_in_another_runtime() {
     let error = elsewhere.renew(fence, TTL, budget()).await.expect_err("its runtime is gone");
     assert_eq!(error.kind(), StoreErrorKind::Unknown);
     scene.store.renew(fence, TTL, budget()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_store_works_on_pools_of_the_callers_own() {
+    use deadpool_postgres::{Manager, Pool};
+    let scene = Scene::new().await;
+    let config = scene.db.store_config("leasehold_test_operator");
+    let make = move || Pool::builder(Manager::new(config.clone(), tokio_postgres::NoTls)).max_size(2).build().unwrap();
+    let store = PostgresStore::with_pools(make).schema(&scene.db.schema).connect().await.unwrap();
+    let fence = crate::scene::acquires(&store, scene.report).await;
+    let elsewhere = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    store.for_runtime(elsewhere.handle()).renew(fence, TTL, budget()).await.unwrap();
+    crate::scene::publishes(&store, fence, "a report").await;
+    elsewhere.shutdown_background();
 }

@@ -145,3 +145,31 @@ async fn what_a_transaction_sets_for_its_session_reaches_nobody_else() {
     assert_eq!(rows[0].get::<_, String>(0), scene.db.schema);
     next.rollback(budget()).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_constraint_of_the_users_that_is_checked_at_the_commit_rejects_the_publication() {
+    let scene = Scene::new().await;
+    let fence = scene.acquires().await;
+    let sql = format!(
+        "ALTER TABLE {}.notes ADD CONSTRAINT once UNIQUE (note) DEFERRABLE INITIALLY DEFERRED",
+        scene.db.schema
+    );
+    scene.db.client.batch_execute(&sql).await.unwrap();
+    let mut transaction = scene.store.begin(budget()).await.unwrap();
+    note(&scene, &mut transaction, 1).await;
+    note(&scene, &mut transaction, 1).await;
+    let answer = transaction.publish(publishing(fence, "a report"), budget()).await;
+    fails(answer, StoreErrorKind::Rejected, "constraint once");
+    assert_eq!((scene.db.notes().await, scene.db.row(scene.report).await.unwrap().payload), (vec![], None));
+    publishes(&scene.store, fence, "a report").await;
+}
+
+#[tokio::test]
+async fn a_budget_of_years_is_no_error() {
+    let scene = Scene::new().await;
+    let years = || Budget::within(Duration::from_secs(100 * 365 * 86_400));
+    let fence = scene.acquires().await;
+    scene.store.renew(fence, crate::scene::TTL, years()).await.unwrap();
+    let transaction = scene.store.begin(years()).await.unwrap();
+    transaction.publish(publishing(fence, "a report"), years()).await.unwrap();
+}

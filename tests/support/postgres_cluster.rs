@@ -18,7 +18,11 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// A new cluster that trusts everybody on this machine, with these settings (`name=value`), started.
     pub(crate) fn start(settings: &[&str]) -> Self {
-        Self::start_with(settings, "host all all 127.0.0.1/32 trust\nhost replication all 127.0.0.1/32 trust\n", |_| {})
+        Self::start_with(
+            settings,
+            "local all all trust\nhost all all 127.0.0.1/32 trust\nhost replication all 127.0.0.1/32 trust\n",
+            |_| {},
+        )
     }
 
     /// The same with a `pg_hba.conf`, and files that `prepare` puts into the data folder.
@@ -89,8 +93,10 @@ impl Cluster {
 
     fn try_start(&self) -> Output {
         let options = format!(
-            "-c listen_addresses=127.0.0.1 -c port={} -c unix_socket_directories= {}",
-            self.port, self.settings
+            "-c listen_addresses=127.0.0.1 -c port={} -c unix_socket_directories={}{}",
+            self.port,
+            self.folder().display(),
+            self.settings
         );
         let log = self.folder.path().join("log");
         let mut start = self.program("pg_ctl");
@@ -126,6 +132,11 @@ impl Cluster {
 
     pub(crate) fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Where its Unix socket is.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     pub(crate) fn data(&self) -> PathBuf {

@@ -72,10 +72,15 @@ impl Limits {
     pub(super) fn settings(&self) -> String {
         format!(
             "SET LOCAL lock_timeout = {}; SET LOCAL statement_timeout = {}",
-            self.lock.as_millis().max(1),
-            self.statement.as_millis().max(1)
+            whole_millis(self.lock),
+            whole_millis(self.statement)
         )
     }
+}
+
+/// A limit as the server takes it: not zero, which is none, and not beyond its range of a few weeks.
+pub(super) fn whole_millis(limit: Duration) -> u128 {
+    limit.as_millis().clamp(1, i32::MAX as u128)
 }
 
 impl PostgresStore {
@@ -106,7 +111,14 @@ impl PostgresStore {
                         last = Some(error);
                         tokio::time::sleep(pause(budget)).await;
                     }
-                    Err(failure) => return Err(failure.into_error()),
+                    Err(failure) => {
+                        if matches!(failure, Failure::Lost(_)) {
+                            // What broke this connection (a server that is gone, a network that swallows all) broke the
+                            // idle ones too: the next call must not find that out for each of them, budget by budget.
+                            pool.retain(|_, _| false);
+                        }
+                        return Err(failure.into_error());
+                    }
                 }
             }
         });
@@ -155,12 +167,14 @@ pub(super) async fn flight(
     );
     let Ok((begun, rows, committed)) = tokio::time::timeout(limits.answer(), together).await else {
         let message = "the server did not answer until the budget ended";
-        return Err(failure::no_answer(statement.writes, message).into());
+        return Err(Failure::Lost(failure::no_answer(statement.writes, message)));
     };
     if let Err(error) = begun {
         return Err(match rows {
             // Without its BEGIN the statement was a transaction of its own, and it was done.
-            Ok(_) => failure::no_answer(statement.writes, "the server began no transaction for the statement").into(),
+            Ok(_) => {
+                Failure::Lost(failure::no_answer(statement.writes, "the server began no transaction for the statement"))
+            }
             // Of several errors the first is the cause.
             Err(_) => failure::of_flight(&error, statement.writes),
         });

@@ -17,6 +17,8 @@ pub(super) enum Failure {
     Undone(StoreError),
     /// A fenced transaction's publication was not accepted, and all was rolled back.
     NotAccepted,
+    /// The answer did not arrive, and the connection is of no use any more.
+    Lost(StoreError),
     /// For the caller.
     Final(StoreError),
 }
@@ -31,7 +33,7 @@ impl Failure {
     /// Where running it again is not ours to do.
     pub(super) fn into_error(self) -> StoreError {
         match self {
-            Self::Undone(error) | Self::Final(error) => error,
+            Self::Undone(error) | Self::Lost(error) | Self::Final(error) => error,
             Self::NotAccepted => disagreement(false),
         }
     }
@@ -52,18 +54,26 @@ pub(super) fn no_answer(writes: bool, what: &str) -> StoreError {
 /// is not the server's at all, may have come after the COMMIT was done.
 pub(super) fn of_flight(error: &tokio_postgres::Error, writes: bool) -> Failure {
     let Some(said) = error.as_db_error() else {
-        return no_answer(writes, &format!("the connection to the server failed ({})", outline(error))).into();
+        let what = format!("the connection to the server failed ({})", outline(error));
+        return Failure::Lost(no_answer(writes, &what));
     };
     if said.parsed_severity() != Some(Severity::Error) {
         let what = format!("the server ended the connection (SQLSTATE {})", said.code().code());
-        return no_answer(writes, &what).into();
+        return Failure::Lost(no_answer(writes, &what));
     }
     let refused = refused(said);
     match said.code().code() {
-        "40001" | "40P01" | "23505" => Failure::Undone(refused),
+        "40001" | "40P01" => Failure::Undone(refused),
+        // Two that write the same key at once. A key of the user's own, checked at the COMMIT, stays violated.
+        "23505" if is_ours(said) => Failure::Undone(refused),
         "LH002" => Failure::NotAccepted,
         _ => Failure::Final(refused),
     }
+}
+
+/// Whether an error is about one of leasehold's tables.
+fn is_ours(said: &DbError) -> bool {
+    matches!(said.table(), Some("report_publication" | "report_payload" | "report_ledger"))
 }
 
 /// What an error means that the server answered, and with which it surely applied nothing.
@@ -81,9 +91,8 @@ pub(super) fn refused(said: &DbError) -> StoreError {
             "the server did not finish within the budget, or an operator cancelled it: try again, or \
                                   give a longer budget",
         ),
-        "40001" | "40P01" | "23505" => {
-            (Unavailable, "others' transactions were in the way until the budget ended: try again")
-        }
+        "40001" | "40P01" => (Unavailable, "others' transactions were in the way until the budget ended: try again"),
+        "23505" if is_ours(said) => (Unavailable, "another call wrote the same key until the budget ended: try again"),
         "57P03" => (Unavailable, "the server starts up, shuts down or recovers: try again"),
         "57P01" | "57P02" | "57P05" => (Unavailable, "the server ended the connection: try again"),
         "53300" => {

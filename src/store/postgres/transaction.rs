@@ -1,7 +1,6 @@
 //! The fenced transaction: a user's own statements that are committed with the publication or not at all.
 
 use std::fmt;
-use std::time::Duration;
 
 use futures::future::join;
 use tokio_postgres::types::{ToSql, Type};
@@ -9,7 +8,7 @@ use tokio_postgres::{Client, Row};
 use uuid::Uuid;
 
 use super::PostgresStore;
-use super::call::{Limits, Statement, flight};
+use super::call::{Limits, Statement, flight, whole_millis};
 use super::connections::{Lane, Lent};
 use super::failure::{self, Failure};
 use super::publications::{accepted, decision};
@@ -48,7 +47,7 @@ impl fmt::Debug for PostgresTransaction {
 pub(super) async fn begin(store: &PostgresStore, budget: Budget) -> Result<PostgresTransaction, StoreError> {
     let pool = store.connections().pool(Lane::Ordinary)?;
     let mark = Uuid::new_v4().to_string();
-    let idle = store.settings().idle_limit.max(Duration::from_millis(1)).as_millis().min(i32::MAX as u128);
+    let idle = whole_millis(store.settings().idle_limit);
     let sql = format!(
         "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = {idle}; \
          SET LOCAL leasehold_transaction.mark = '{mark}'"
@@ -71,8 +70,7 @@ impl PostgresTransaction {
     ///
     /// ```no_run
     /// # async fn example(store: leasehold::store::postgres::PostgresStore) -> Result<(), leasehold::StoreError> {
-    /// use std::time::Duration;
-    /// use leasehold::store::{Budget, Store, postgres::Type};
+    ///     /// use leasehold::store::{Budget, Store, postgres::Type};
     ///
     /// let budget = || Budget::within(Duration::from_secs(1));
     /// let mut transaction = store.begin(budget()).await?;
