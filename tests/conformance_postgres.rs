@@ -2,12 +2,18 @@
 #![cfg(all(feature = "postgres", feature = "conformance"))]
 
 #[allow(dead_code)] // Other tests use the rest.
+#[path = "support/postgres_cluster.rs"]
+mod cluster;
+#[path = "support/postgres_pooler.rs"]
+mod pooler;
+#[allow(dead_code)] // Other tests use the rest.
 #[path = "support/postgres.rs"]
 mod support;
 
 use leasehold::conformance;
 
-use support::{Defaults, PostgresHarness};
+use pooler::Pooler;
+use support::{Defaults, LOGIN, PostgresHarness};
 
 async fn keeps_the_contract(defaults: Defaults) {
     let report = conformance::run(&PostgresHarness::new(defaults).await).await;
@@ -45,4 +51,15 @@ async fn the_postgres_store_keeps_the_contract_with_hash_plans() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_postgres_store_keeps_the_contract_with_sequential_plans() {
     keeps_it_with_forced_plans(Defaults::SequentialPlans).await;
+}
+
+/// No statement is prepared on one server connection and used on another, and no setting outlives its transaction.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_postgres_store_keeps_the_contract_behind_a_pooler_by_the_transaction() {
+    let mut harness = PostgresHarness::new(Defaults::RepeatableRead).await;
+    let pooler = Pooler::before(&harness.config, LOGIN);
+    harness.reached = pooler.through(&harness.config);
+    let report = conformance::run(&harness).await;
+    println!("behind a pooler: {report}");
+    report.assert_passed();
 }

@@ -66,16 +66,20 @@ if ! start_postgres; then
     loudly "THE POSTGRESQL TESTS DID NOT RUN: there is no server here to run them on"
     leave_out="$leave_out or binary(postgres) or binary(conformance_postgres)"
     features=(--features "sqlite,serde,conformance,sqlserver")
+elif [ -z "${LEASEHOLD_TEST_PGBOUNCER:-}" ]; then
+    loudly "THE TEST BEHIND A POOLER DID NOT RUN: there is no pgbouncer here"
+    leave_out="$leave_out or test(behind_a_pooler)"
+    skip+=(--skip behind_a_pooler)
 fi
 if ! unshare --user --map-root-user --mount true 2>/dev/null; then
     loudly "THE TEST OF A FULL DISK DID NOT RUN: no file system can be mounted here (it needs unshare and user namespaces)"
     leave_out="$leave_out or test(a_full_disk)"
-    skip=(-- --skip a_full_disk)
+    skip+=(--skip a_full_disk)
 fi
 if cargo nextest --version >/dev/null 2>&1; then
     cargo nextest run --all-features --no-fail-fast -E "not ($leave_out)"
 else
-    cargo test "${features[@]}" --no-fail-fast "${skip[@]}"
+    cargo test "${features[@]}" --no-fail-fast -- "${skip[@]}"
 fi
 
 step "all passed"

@@ -3,9 +3,10 @@
 #   . tests/postgres/cluster.sh
 #   start_postgres && trap stop_postgres EXIT
 #
-# start_postgres exports LEASEHOLD_TEST_POSTGRES, the URL of a superuser, and LEASEHOLD_TEST_POSTGRES_BIN, the folder of the
-# server's programs, with which tests start further clusters. It keeps a LEASEHOLD_TEST_POSTGRES that is set already. It fails,
-# with a reason on standard error, where there is no PostgreSQL and none can be installed.
+# start_postgres exports LEASEHOLD_TEST_POSTGRES, the URL of a superuser; LEASEHOLD_TEST_POSTGRES_BIN, the folder of the server's
+# programs, with which tests start further clusters; and LEASEHOLD_TEST_PGBOUNCER, if that program is here. It keeps a
+# LEASEHOLD_TEST_POSTGRES that is set already. It fails, with a reason on standard error, where there is no PostgreSQL and none
+# can be installed.
 
 # PostgreSQL refuses to run as root.
 as_postgres_user() {
@@ -33,9 +34,16 @@ find_postgres() {
 
 start_postgres() {
     local port
-    if ! LEASEHOLD_TEST_POSTGRES_BIN=$(find_postgres) && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
-        echo "PostgreSQL is not here: installing it" >&2
-        { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends postgresql; } >/dev/null 2>&1
+    if { ! LEASEHOLD_TEST_POSTGRES_BIN=$(find_postgres) || ! PATH="$PATH:/usr/sbin" command -v pgbouncer >/dev/null; } \
+        && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+        echo "PostgreSQL or PgBouncer is not here: installing both" >&2
+        # Without a cluster and services of Debian's own.
+        mkdir -p /etc/postgresql-common/createcluster.d
+        echo "create_main_cluster = false" >/etc/postgresql-common/createcluster.d/leasehold.conf
+        {
+            apt-get update
+            DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y --no-install-recommends postgresql pgbouncer
+        } >/dev/null 2>&1
         LEASEHOLD_TEST_POSTGRES_BIN=$(find_postgres) || true
     fi
     if [ -z "$LEASEHOLD_TEST_POSTGRES_BIN" ]; then
@@ -43,6 +51,8 @@ start_postgres() {
         return 1
     fi
     export LEASEHOLD_TEST_POSTGRES_BIN
+    # Not in every PATH: Debian has it beside the programs of administrators.
+    if LEASEHOLD_TEST_PGBOUNCER=$(PATH="$PATH:/usr/sbin" command -v pgbouncer); then export LEASEHOLD_TEST_PGBOUNCER; fi
     if [ -n "${LEASEHOLD_TEST_POSTGRES:-}" ]; then
         return
     fi

@@ -14,7 +14,7 @@ use tokio_postgres::{Client, NoTls};
 use uuid::Uuid;
 
 /// The login of the stores under test: it has an operator's rights and nothing else.
-const LOGIN: &str = "leasehold_test_operator";
+pub(crate) const LOGIN: &str = "leasehold_test_operator";
 
 /// The server of the tests, as a superuser.
 pub(crate) fn superuser() -> Config {
@@ -93,6 +93,8 @@ impl Defaults {
 pub(crate) struct PostgresHarness {
     /// As the superuser, in the database.
     pub(crate) config: Config,
+    /// Where the stores connect: the same database, perhaps through a pooler.
+    pub(crate) reached: Config,
     server: Config,
     name: String,
 }
@@ -112,7 +114,8 @@ impl PostgresHarness {
             let sql = format!("ALTER DATABASE {name} SET {setting}");
             client.batch_execute(&sql).await.expect("a default of the database");
         }
-        Self { config: in_database(&server, &name), server, name }
+        let config = in_database(&server, &name);
+        Self { reached: config.clone(), config, server, name }
     }
 }
 
@@ -137,7 +140,9 @@ impl Harness for PostgresHarness {
     type Database = PostgresDatabase;
 
     async fn fresh(&self) -> PostgresDatabase {
-        PostgresDatabase::install(&self.config).await
+        let mut database = PostgresDatabase::install(&self.config).await;
+        database.reached = self.reached.clone();
+        database
     }
 }
 
@@ -145,6 +150,7 @@ impl Harness for PostgresHarness {
 pub(crate) struct PostgresDatabase {
     pub(crate) schema: String,
     pub(crate) config: Config,
+    pub(crate) reached: Config,
     pub(crate) client: Arc<Client>,
 }
 
@@ -161,12 +167,12 @@ impl PostgresDatabase {
              GRANT SELECT, INSERT ON {schema}.notes TO PUBLIC; GRANT USAGE ON SEQUENCE {schema}.notes_place_seq TO PUBLIC"
         );
         client.batch_execute(&notes).await.expect("a table of the user's");
-        Self { schema, config: config.clone(), client: Arc::new(client) }
+        Self { schema, config: config.clone(), reached: config.clone(), client: Arc::new(client) }
     }
 
     /// As this login, with a name by which the sessions of this schema's stores are known.
     pub(crate) fn store_config(&self, login: &str) -> Config {
-        let mut config = as_login(&self.config, login);
+        let mut config = as_login(&self.reached, login);
         config.application_name(&self.schema);
         config
     }

@@ -179,7 +179,7 @@ fn succeeds(command: &mut Command) {
 
 /// As root: the user under which a server can run, which refuses root.
 #[cfg(unix)]
-fn server_user() -> Option<(u32, u32)> {
+pub(crate) fn server_user() -> Option<(u32, u32)> {
     if !rustix::process::geteuid().is_root() {
         return None;
     }
