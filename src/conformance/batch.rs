@@ -7,7 +7,7 @@ use super::suite::cases;
 use super::worker::{TTL, Worker, acquiring, advancing, budget};
 use crate::answer::{BatchRenewal, Refusal, RenewAnswer};
 use crate::error::StoreErrorKind;
-use crate::fence::{Fence, Owner};
+use crate::fence::{Epoch, Fence, Generation, Owner};
 use crate::store::{MAX_BATCH, Store};
 
 cases![
@@ -18,6 +18,7 @@ cases![
     duplicates_are_answered_each,
     two_fences_of_one_report_are_answered_each,
     stale_fences_are_answered_as_renew_would,
+    a_fence_that_differs_in_one_part_only_is_not_renewed,
     one_expired_lease_does_not_undo_the_others,
     a_locked_row_is_skipped_and_not_waited_for,
     a_batch_of_the_greatest_size_is_answered,
@@ -134,6 +135,25 @@ async fn stale_fences_are_answered_as_renew_would<D: Database>(scene: Scene<D>) 
         assert_eq!(a.renew(*fence).await, *answer, "{fence}");
     }
     renewed(many[5]);
+}
+
+/// Alone in its batch, so that no exact fence of the same row is renewed in its place.
+async fn a_fence_that_differs_in_one_part_only_is_not_renewed<D: Database>(scene: Scene<D>) {
+    let a = scene.worker().await;
+    let fence = leases(&scene, &a, 1).await[0];
+    let (generation, epoch) = (fence.generation.get(), fence.epoch.get());
+    for other in [
+        Fence { owner: Owner::random(), ..fence },
+        Fence { generation: Generation::new(generation - 1), ..fence },
+        Fence { generation: Generation::new(generation + 1), ..fence },
+        Fence { epoch: Epoch::new(epoch + 1), ..fence },
+    ] {
+        let answers = a.renew_many(vec![other]).await;
+        assert!(matches!(answered(answers[0]), RenewAnswer::Refused(_)), "{other}: {answers:?}");
+        assert_eq!(answered(answers[0]), a.renew(other).await, "{other}");
+        assert!(!is_extended(&scene, fence).await, "{other}");
+    }
+    renewed(answered(a.renew_many(vec![fence]).await[0]));
 }
 
 async fn one_expired_lease_does_not_undo_the_others<D: Database>(scene: Scene<D>) {

@@ -53,9 +53,18 @@ pub(crate) async fn create_login(superuser: &Client, login: &str, roles: &str) {
              IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{login}') THEN \
                  CREATE ROLE {login} LOGIN PASSWORD '{login}'; \
              END IF; \
-         EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$; \
-         BEGIN; SELECT pg_advisory_xact_lock(17); GRANT {roles} TO {login}; COMMIT;"
+             IF NOT pg_has_role('{login}', '{roles}', 'MEMBER') THEN \
+                 GRANT {roles} TO {login}; \
+             END IF; \
+         END $$"
     );
+    // Another test may do the same at this moment, in another database, where no lock of this one reaches.
+    for _ in 0..50 {
+        if superuser.batch_execute(&sql).await.is_ok() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     superuser.batch_execute(&sql).await.expect("a login for the test");
 }
 
