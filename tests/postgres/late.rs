@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use leasehold::answer::{CloseAnswer, Ending, PublishAnswer, Refusal};
+use leasehold::answer::{CloseAnswer, Ending, EpochAnswer, ProvisionAnswer, PublishAnswer, Refusal};
 use leasehold::conformance::Database;
+use leasehold::store::postgres::Type;
 use leasehold::store::{CloseRequest, Store};
-use leasehold::{Fence, StoreErrorKind};
+use leasehold::{Epoch, Fence, ReportId, StoreErrorKind};
 
-use crate::scene::{Scene, budget, fails, publishes, publishing};
+use crate::scene::{Scene, acquires, budget, fails, publishes, publishing};
 use crate::support::connect;
 
 /// Sends the function's call in a statement that began, with its snapshot taken, before a gate which the test holds shut; and
@@ -25,6 +26,18 @@ async fn delayed(scene: &Scene, call: String) -> (tokio_postgres::Client, tokio:
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     (gate, task)
+}
+
+/// How many calls of the scene's stores wait for a lock.
+async fn waiters(scene: &Scene) -> i64 {
+    let sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'";
+    scene.db.client.query_typed(sql, &[(&scene.db.schema, Type::TEXT)]).await.unwrap()[0].get(0)
+}
+
+async fn until_waiting(scene: &Scene, calls: i64) {
+    while waiters(scene).await < calls {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
 }
 
 fn publish(Fence { report, owner, generation, epoch }: Fence) -> String {
@@ -129,4 +142,59 @@ async fn what_a_server_says_of_its_full_disk_is_rejected_and_nothing_is_half_wri
     );
     scene.db.change("DROP TRIGGER full_disk ON {s}.report_ledger", &[]).await;
     publishes(&scene.store, fence, "a report").await;
+}
+
+#[tokio::test]
+async fn a_report_that_is_provisioned_while_the_epoch_advances_is_in_the_new_one() {
+    let scene = Scene::new().await;
+    let report = ReportId::from_name("another");
+    // Somebody is about to insert the same row: a provision that has read the epoch waits for that.
+    let other = connect(&scene.db.config).await;
+    let insert = format!(
+        "INSERT INTO {}.report_publication (report_id, recovery_epoch) VALUES ('{report}', 0)",
+        scene.db.schema
+    );
+    other.batch_execute(&format!("BEGIN; {insert}")).await.unwrap();
+    let store = scene.store.clone();
+    let provision = tokio::spawn(async move { store.provision(report, budget()).await });
+    until_waiting(&scene, 1).await;
+    let (store, to) = (scene.store.clone(), Epoch::new(1));
+    let advance = tokio::spawn(async move { store.advance_recovery_epoch(to, budget()).await });
+    while !advance.is_finished() && waiters(&scene).await < 2 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    other.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(provision.await.unwrap().unwrap(), ProvisionAnswer::Created);
+    assert!(matches!(advance.await.unwrap().unwrap(), EpochAnswer::Advanced { .. }));
+    for report in [scene.report, report] {
+        assert_eq!(scene.db.row(report).await.unwrap().epoch, to, "a row was left in the old epoch");
+    }
+}
+
+#[tokio::test]
+async fn an_operation_that_another_report_publishes_at_this_moment_is_decided_by_its_end() {
+    for commits in [true, false] {
+        let scene = Scene::new().await;
+        let first = scene.acquires().await;
+        let report = ReportId::from_name("another");
+        scene.store.provision(report, budget()).await.unwrap();
+        let second = publishing(acquires(&scene.store, report).await, "the second");
+        let other = connect(&scene.db.config).await;
+        let Fence { report, owner, generation, epoch } = first;
+        let call = format!(
+            "publish('{report}', '{owner}', {generation}, {epoch}, '{}', 'x', NULL, NULL, NULL)",
+            second.operation
+        );
+        other.batch_execute(&format!("BEGIN; SELECT {}.{call}", scene.db.schema)).await.unwrap();
+        let (store, request) = (scene.store.clone(), second.clone());
+        let publication = tokio::spawn(async move { store.publish(request, budget()).await });
+        until_waiting(&scene, 1).await;
+        other.batch_execute(if commits { "COMMIT" } else { "ROLLBACK" }).await.unwrap();
+        let answer = publication.await.unwrap().unwrap();
+        if commits {
+            assert_eq!(answer, PublishAnswer::Refused(Refusal::OperationReused { generation }));
+        } else {
+            assert!(matches!(answer, PublishAnswer::Published(_)), "{answer:?}");
+        }
+    }
 }
