@@ -66,6 +66,12 @@ impl StoreError {
         Self::new(StoreErrorKind::Invalid, message)
     }
 
+    /// The same error, meaning something else.
+    #[cfg(feature = "sqlserver")]
+    pub(crate) fn meaning(self, kind: StoreErrorKind) -> Self {
+        Self { kind, ..self }
+    }
+
     /// What the error means for the caller.
     #[must_use]
     pub fn kind(&self) -> StoreErrorKind {

@@ -105,6 +105,6 @@ pub use supervisor::{
 };
 
 /// The README's code compiles.
-#[cfg(all(doctest, feature = "sqlite"))]
+#[cfg(all(doctest, feature = "sqlite", feature = "sqlserver"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,22 +1,36 @@
 #!/usr/bin/env bash
 # Every check of the project, in one command: bash tests/run.sh
 #
-# Needs a Rust toolchain with rustfmt and clippy, and a C compiler for the bundled SQLite. cargo-deny is installed from
-# crates.io if it is missing; cargo-nextest is used if it is there. The embedded store's tests make their own files, in the
-# target folder and, for the memory-backed ones, in /dev/shm. For the PostgreSQL store's a private cluster is started, from the
-# programs that are installed here, or from Debian's package, which is installed where this runs as root.
+# Needs a Rust toolchain with rustfmt and clippy, and a C compiler for the bundled SQLite and for the TLS of server stores.
+# cargo-deny is installed from crates.io if it is missing; cargo-nextest is used if it is there. The embedded store's tests make
+# their own files, in the target folder and, for the memory-backed ones, in /dev/shm. For the PostgreSQL store's a private cluster
+# is started, from the programs that are installed here, or from Debian's package, which is installed where this runs as root.
+# Tests that need a SQL Server run on the one that tests/servers/ finds or starts, and are left out LOUDLY where there is none;
+# LEASEHOLD_TEST_REQUIRE=sqlserver makes that a failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 step() { printf '\n== %s\n' "$*"; }
 loudly() { printf '\n!! %s\n' "$*"; }
 
+scratch=$(mktemp -d)
+. tests/postgres/cluster.sh
+end() {
+    stop_postgres
+    tests/servers/sqlserver.sh stop "$scratch" || true
+    rm -rf "$scratch"
+}
+trap end EXIT
+
 step "format"
 cargo fmt --all --check
 
 step "lints, warnings denied, over the features that matter"
-for features in "" sqlite postgres serde test-util conformance; do
+for features in "" sqlserver postgres sqlite serde test-util conformance; do
     cargo clippy --quiet --no-default-features --features "$features" -- -D warnings
+done
+for store in sqlserver sqlite; do
+    cargo clippy --quiet --no-default-features --features "$store" --examples -- -D warnings
 done
 cargo clippy --quiet --all-targets --all-features -- -D warnings
 
@@ -45,8 +59,6 @@ step "documentation examples"
 cargo test --quiet --doc --all-features
 
 step "the main job, as the README has it"
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
 database="$scratch/reports.db"
 cargo run --quiet --example rebuild_report --features sqlite -- --database "$database"
 # Not piped: a reader that stops early would be a failure of the writer here.
@@ -60,8 +72,6 @@ cargo build --quiet --examples --all-features
 leave_out="none()"
 skip=()
 features=(--all-features)
-. tests/postgres/cluster.sh
-trap 'stop_postgres; rm -rf "$scratch"' EXIT
 if ! start_postgres; then
     loudly "THE POSTGRESQL TESTS DID NOT RUN: there is no server here to run them on"
     leave_out="$leave_out or binary(postgres) or binary(conformance_postgres)"
@@ -76,10 +86,69 @@ if ! unshare --user --map-root-user --mount true 2>/dev/null; then
     leave_out="$leave_out or test(a_full_disk)"
     skip+=(--skip a_full_disk)
 fi
-if cargo nextest --version >/dev/null 2>&1; then
+has_nextest() { cargo nextest --version >/dev/null 2>&1; }
+if has_nextest; then
     cargo nextest run --all-features --no-fail-fast -E "not ($leave_out)"
 else
     cargo test "${features[@]}" --no-fail-fast -- "${skip[@]}"
+fi
+
+# Tests that need a server are ignored unless they are asked for. They are those of the binaries that have the server's name in
+# theirs, and elsewhere those in modules named on_<server>.
+binaries_of() { printf '%s\n' --test "*$1*"; }
+others=(--test rebuild_report --test handover)
+
+# How many there are, whose names have this in them.
+count() {
+    local server=$1 part=${2:-}
+    mapfile -t own < <(binaries_of "$server")
+    {
+        cargo test --quiet --all-features "${own[@]}" -- --ignored --list 2>/dev/null
+        cargo test --quiet --all-features "${others[@]}" -- --ignored --list "on_$server" 2>/dev/null
+    } | grep ': test$' | grep -c "$part" || true
+}
+
+# Runs them, but for those whose names have this in them.
+run_on() {
+    local server=$1 except=${2:-}
+    if has_nextest; then
+        local which="(binary(/$server/) or test(/(^|::)on_$server::/))"
+        cargo nextest run --all-features --no-fail-fast --run-ignored only \
+            -E "$which${except:+ and not test(/(^|::)$except::/)}"
+    else
+        mapfile -t own < <(binaries_of "$server")
+        local skipped=(${except:+--skip "$except::"})
+        cargo test --all-features --no-fail-fast "${own[@]}" -- --ignored "${skipped[@]}"
+        cargo test --all-features --no-fail-fast "${others[@]}" -- --ignored "on_$server" "${skipped[@]}"
+    fi
+}
+
+# Says so, and fails if the server was required.
+without() {
+    local server=$1 why=$2 tests=$3
+    loudly "THE ${server^^} TESTS DID NOT RUN: $tests ARE LEFT OUT. $why"
+    case " ${LEASEHOLD_TEST_REQUIRE:-} " in *" $server "*) exit 1 ;; esac
+}
+
+step "tests on a SQL Server"
+if LEASEHOLD_TEST_SQLSERVER=$(tests/servers/sqlserver.sh start "$scratch" 2>"$scratch/why"); then
+    export LEASEHOLD_TEST_SQLSERVER
+    # Also says whether it can be reached.
+    answer=$(cargo test --quiet --all-features --test servers -- --ignored --nocapture --exact version::of_sqlserver 2>&1) || {
+        printf '%s\n' "$answer"
+        exit 1
+    }
+    engine=$(grep -o 'engine: .*' <<<"$answer")
+    echo "$engine"
+    case "$engine" in
+    "engine: sqlserver"*) run_on sqlserver ;;
+    *)
+        loudly "THIS IS NOT MICROSOFT'S SQL SERVER: $(count sqlserver only_sql_server::) TESTS THAT ONLY IT CAN PASS ARE LEFT OUT"
+        run_on sqlserver only_sql_server
+        ;;
+    esac
+else
+    without sqlserver "$(cat "$scratch/why")" "$(count sqlserver)"
 fi
 
 step "all passed"

@@ -6,10 +6,34 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Prints a figure and appends it to `figures.jsonl` in the target folder.
+#[allow(dead_code)] // Of the benches without a server.
 pub(crate) fn figure(name: &str, value: f64, unit: &str) {
-    println!("figure: {name} = {} {unit}", shown(value));
+    keep(name, value, unit, None);
+}
+
+/// What is measured on one store: its name begins each figure's, and the engine behind a server is said with it.
+#[derive(Debug)]
+#[allow(dead_code)] // Of the benches of stores.
+pub(crate) struct Figures {
+    pub(crate) store: &'static str,
+    pub(crate) engine: Option<&'static str>,
+}
+
+#[allow(dead_code)]
+impl Figures {
+    pub(crate) fn print(&self, name: &str, value: f64, unit: &str) {
+        keep(&format!("{}.{name}", self.store), value, unit, self.engine);
+    }
+}
+
+fn keep(name: &str, value: f64, unit: &str, engine: Option<&str>) {
+    let said = engine.map(|engine| format!(" engine={engine}")).unwrap_or_default();
+    println!("figure: {name} = {} {unit}{said}", shown(value));
     let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let line = serde_json::json!({ "figure": name, "value": value, "unit": unit, "at": at });
+    let mut line = serde_json::json!({ "figure": name, "value": value, "unit": unit, "at": at });
+    if let Some(engine) = engine {
+        line["engine"] = engine.into();
+    }
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a folder in the target folder");
     let mut file = OpenOptions::new()
         .create(true)

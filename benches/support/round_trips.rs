@@ -1,81 +1,54 @@
-//! How often the client asks the store, and how many transactions that makes, for each step of a lease's life.
+//! How often a store is asked for each step of a lease's life.
 
 use std::time::Duration;
 
-use leasehold::store::sqlite::SqliteStore;
-use leasehold::testing::{FaultyStore, Operation};
+use leasehold::store::Store;
 use leasehold::{Acquisition, LeaseGuard, LeasePolicy, LeaseSupervisor, ReportId};
 
-use super::figure::figure;
-use super::place::Place;
+use super::figure::Figures;
 
-/// Whatever the client may send between an acquisition and its end.
-const OPERATIONS: [Operation; 9] = [
-    Operation::Provision,
-    Operation::Acquire,
-    Operation::Renew,
-    Operation::RenewMany,
-    Operation::Publish,
-    Operation::PublishAndAdvance,
-    Operation::Close,
-    Operation::Release,
-    Operation::Begin,
-];
-
-/// Counts calls and transactions, whichever are more.
-struct Counted {
-    place: Place,
-    store: FaultyStore<SqliteStore>,
-    calls: usize,
-    commits: usize,
-}
-
-impl Counted {
-    fn calls_so_far(&self) -> usize {
-        OPERATIONS.iter().map(|&operation| self.store.calls(operation)).sum()
-    }
-
-    /// Since it was last asked.
-    fn round_trips(&mut self) -> f64 {
-        let (calls, commits) = (self.calls_so_far(), self.place.commits());
-        let since = (calls - self.calls).max(commits - self.commits);
-        (self.calls, self.commits) = (calls, commits);
-        since as f64
-    }
-}
-
-pub(crate) async fn measure() {
-    let place = Place::new();
-    let store = FaultyStore::new(place.open().await);
-    // Renewals are frequent in the third part, and none is due before.
+/// Counts with this closure, which answers how many round trips there were since it was last asked.
+pub(crate) async fn measure<S: Store + Clone>(figures: &Figures, store: S, mut round_trips: impl FnMut() -> f64) {
+    // Renewals are frequent in the last part, and none is due before.
     let policy = |cadence| LeasePolicy::builder(Duration::from_secs(60)).cadence(cadence).build().expect("a policy");
     let calm = LeaseSupervisor::new(store.clone(), policy(Duration::from_secs(20))).expect("a thread");
-    let report = ReportId::from_name("report");
+    let report = ReportId::from_name("round trips");
     calm.provision(report).await.expect("a row");
-    let mut counted = Counted { calls: 0, commits: 0, place, store };
-    counted.round_trips();
+    // A server's connections are made when they are first needed.
+    acquire(&calm, report).await.publish("payload").await.expect("published");
+    acquire(&calm, report).await.release().await;
+    round_trips();
 
     let guard = acquire(&calm, report).await;
-    figure("sqlite.acquire.round_trips", counted.round_trips(), "count");
+    figures.print("acquire.round_trips", round_trips(), "count");
     guard.publish("payload").await.expect("published");
-    figure("sqlite.publish.round_trips", counted.round_trips(), "count");
+    figures.print("publish.round_trips", round_trips(), "count");
 
     let guard = acquire(&calm, report).await;
     guard.publish("payload").await.expect("published");
-    figure("sqlite.cycle.round_trips", counted.round_trips(), "count");
+    figures.print("cycle.round_trips", round_trips(), "count");
 
     let guard = acquire(&calm, report).await;
-    counted.round_trips();
+    round_trips();
     guard.release().await;
-    figure("sqlite.release.round_trips", counted.round_trips(), "count");
+    figures.print("release.round_trips", round_trips(), "count");
 
-    let busy = LeaseSupervisor::new(counted.store.clone(), policy(Duration::from_millis(200))).expect("a thread");
+    let busy = LeaseSupervisor::new(store, policy(Duration::from_millis(200))).expect("a thread");
     let guard = acquire(&busy, report).await;
-    counted.round_trips();
-    while guard.lease().renewals() < 5 {
+    renewed(&guard, 2).await;
+    let before = guard.lease().renewals();
+    round_trips();
+    renewed(&guard, before + 5).await;
+    let trips = round_trips();
+    figures.print("renew.round_trips", trips / (guard.lease().renewals() - before) as f64, "count");
+    guard.release().await;
+}
+
+/// Waits until it was renewed so often.
+async fn renewed(guard: &LeaseGuard, times: u64) {
+    while guard.lease().renewals() < times {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    figure("sqlite.renew.round_trips", counted.round_trips() / guard.lease().renewals() as f64, "count");
 }
 
 async fn acquire(supervisor: &LeaseSupervisor, report: ReportId) -> LeaseGuard {

@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::database::DatabaseArguments;
 use crate::event::Who;
 
-/// Shows with real processes, on one SQLite file, what becomes of a worker that is stopped past its lease and then writes.
+/// Shows with real processes, on one database, what becomes of a worker that is stopped past its lease and then writes.
 #[derive(Debug, Parser)]
 #[command(
     name = "handover",
     after_help = "Without --naive, --kill or --lost-ack: the fenced handover, then the plain lease, then both side by side.\n\
+                  On an SQLite file of its own, which is deleted at the end; with --sqlserver on a server where leasehold is \
+                  installed, with a login that may create, read and delete in its schema: what was made there is deleted, too.\n\
                   Exit codes: 0 the evidence holds; 1 it does not, or something failed; 130 interrupted.",
     args_conflicts_with_subcommands = true
 )]
@@ -42,6 +45,9 @@ pub(crate) struct Scenes {
     #[arg(long, conflicts_with = "scene")]
     pub(crate) control: bool,
 
+    #[command(flatten)]
+    pub(crate) database: DatabaseArguments,
+
     /// How long a lease lasts unless it is renewed
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = humantime::parse_duration)]
     pub(crate) ttl: Duration,
@@ -66,8 +72,11 @@ pub(crate) struct Worker {
     pub(crate) task: Task,
     #[arg(long)]
     pub(crate) who: Who,
+    #[command(flatten)]
+    pub(crate) database: DatabaseArguments,
+    /// The name of the report that the workers are about
     #[arg(long)]
-    pub(crate) database: PathBuf,
+    pub(crate) report: String,
     #[arg(long, value_parser = humantime::parse_duration)]
     pub(crate) ttl: Duration,
     #[arg(long, value_parser = humantime::parse_duration, default_value = "0s")]

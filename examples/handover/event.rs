@@ -58,8 +58,8 @@ pub(crate) enum Event {
     Sent,
     /// What a ticket came to.
     Resolved { outcome: String, generation: Option<i64>, operation: Option<String> },
-    /// The director stopped the worker, and then had the file's write lock for itself.
-    Stopped { lock_had_in_micros: u64 },
+    /// The director stopped the worker, and then had this lock for itself, which every writer of the report needs.
+    Stopped { lock: String, lock_had_in_micros: u64 },
     /// The director saw in the database when the lease ends.
     Expiry { expires: At },
     /// The director let the worker go on.

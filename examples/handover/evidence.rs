@@ -27,16 +27,16 @@ pub(crate) fn schedule(record: &Record) -> Vec<Check> {
     let (stopped, expired, continued) = (record.stopped(), record.expired(), record.continued());
     let (taken, published) = (record.acquired(Who::B), record.published(Who::B));
     let checked = record.time(Who::A, |event| matches!(event, Event::Checked { .. }));
-    let lock = record.of(Who::Director).find_map(|entry| match entry.event {
-        Event::Stopped { lock_had_in_micros } => {
-            Some(format!("the director had it after {lock_had_in_micros} \u{b5}s"))
+    let lock = record.of(Who::Director).find_map(|entry| match &entry.event {
+        Event::Stopped { lock, lock_had_in_micros } => {
+            Some(format!("the director had {lock} after {lock_had_in_micros} \u{b5}s"))
         }
         _ => None,
     });
     vec![
         Check::new(
             lock.is_some(),
-            "A was stopped outside any store call: the file's write lock was free",
+            "A was stopped outside any store call: the lock that every writer needs was free",
             lock.unwrap_or_else(|| "it was not stopped".to_owned()),
         ),
         Check::new(

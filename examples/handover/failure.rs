@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use leasehold::{AcquireError, Loss, PolicyError, StoreError};
 
+use crate::database::Unnamed;
 use crate::event::Who;
 
 /// What went wrong. That the evidence does not hold is no failure of this kind: it is an answer.
@@ -14,8 +15,14 @@ pub(crate) enum Failure {
     Io(#[from] io::Error),
     #[error("the database: {0}")]
     Store(#[from] StoreError),
-    #[error("the plain lease's table: {0}")]
+    #[error("{0}")]
+    Unnamed(#[from] Unnamed),
+    #[error("past the store: {0}")]
+    #[cfg(feature = "sqlite")]
     Sqlite(#[from] rusqlite::Error),
+    #[error("past the store: {0}")]
+    #[cfg(feature = "sqlserver")]
+    SqlServer(#[from] leasehold::store::sqlserver::tiberius::error::Error),
     #[error("the policy: {0}")]
     Policy(#[from] PolicyError),
     #[error("the lease was not acquired: {0}")]

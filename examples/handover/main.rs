@@ -1,4 +1,4 @@
-//! A worker that is stopped past its lease, and what becomes of its write: with real processes, on one SQLite file.
+//! A worker that is stopped past its lease, and what becomes of its write: with real processes, on one database.
 //!
 //! ```text
 //! cargo run --example handover --features sqlite
@@ -8,6 +8,8 @@
 //! takes over and publishes; A goes on (SIGCONT) and its write is sent to the database. Once with leasehold's fence, once
 //! with a plain lease, by the same schedule. The evidence is printed, and drawn as an SVG. It exits with 1 if the evidence
 //! does not hold.
+//!
+//! It makes an SQLite file of its own; with `--sqlserver CONNECTION_STRING` it uses a SQL Server where leasehold is installed.
 //!
 //! * `--naive`: only the plain lease.
 //! * `--kill`: A is killed (kill -9) instead; B takes over within one TTL.
@@ -20,6 +22,9 @@
 #[cfg(unix)]
 mod arguments;
 #[cfg(unix)]
+#[path = "../database/mod.rs"]
+mod database;
+#[cfg(unix)]
 mod event;
 #[cfg(unix)]
 mod evidence;
@@ -29,6 +34,8 @@ mod failure;
 mod narration;
 #[cfg(unix)]
 mod picture;
+#[cfg(unix)]
+mod place;
 #[cfg(unix)]
 mod plain_lease;
 #[cfg(unix)]
@@ -83,15 +90,31 @@ fn main() -> ExitCode {
     }
 }
 
-/// Plays, unless the user ends it: then every process and file goes with the scene that is dropped.
+/// Plays, unless the user ends it: then every process goes with the scene that is dropped, and what was made is cleared away.
 #[cfg(unix)]
 async fn direct(scenes: &arguments::Scenes) -> ExitCode {
-    let played = tokio::select! {
-        played = scenes::play(scenes) => played,
-        _ = tokio::signal::ctrl_c() => {
-            eprintln!("Interrupted: the workers are killed and their file is deleted.");
-            return ExitCode::from(130);
+    const INTERRUPTED: u8 = 130;
+
+    let opened = tokio::select! {
+        opened = place::Place::open(scenes) => opened,
+        _ = tokio::signal::ctrl_c() => return INTERRUPTED.into(),
+    };
+    let played = match opened {
+        Ok(place) => {
+            let played = tokio::select! {
+                played = scenes::play(scenes, &place) => Some(played),
+                _ = tokio::signal::ctrl_c() => None,
+            };
+            if let Err(failure) = place.clear_away().await {
+                eprintln!("What was made for report {} could not be cleared away: {failure}", place.report);
+            }
+            let Some(played) = played else {
+                eprintln!("Interrupted: the workers are killed and what was made is deleted.");
+                return INTERRUPTED.into();
+            };
+            played
         }
+        Err(failure) => Err(failure),
     };
     match played {
         Ok(true) => {

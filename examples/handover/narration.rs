@@ -68,9 +68,8 @@ fn what(event: &Event, began: At) -> String {
             format!("a new process asks with the ticket: {outcome}, as generation {generation}")
         }
         Event::Resolved { outcome, .. } => format!("a new process asks with the ticket: {outcome}"),
-        Event::Stopped { lock_had_in_micros } => format!(
-            "A is stopped (SIGSTOP), outside any store call: another process had the file's write lock after \
-             {lock_had_in_micros} \u{b5}s"
+        Event::Stopped { lock, lock_had_in_micros } => format!(
+            "A is stopped (SIGSTOP), outside any store call: another process had {lock} after {lock_had_in_micros} \u{b5}s"
         ),
         Event::Expiry { expires } => {
             format!("A's lease ends at {}, says the database", seconds(expires.since(began)))

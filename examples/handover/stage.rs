@@ -1,7 +1,7 @@
 //! Where a scene is played: the worker processes, and everything that they and the director did, in order.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
@@ -9,9 +9,11 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::arguments::Task;
+use crate::database::Database;
 use crate::event::{At, Entry, Event, Who};
 use crate::failure::Failure;
 use crate::narration;
+use crate::place::Place;
 use crate::record::Record;
 
 /// How long anything may take before it counts as hung. Nothing waits for it to pass.
@@ -22,8 +24,9 @@ const LOOK: Duration = Duration::from_millis(1);
 
 /// A scene under way.
 pub(crate) struct Stage {
-    pub(crate) database: PathBuf,
-    pub(crate) ttl: Duration,
+    database: Database,
+    report: String,
+    ttl: Duration,
     pub(crate) record: Record,
     heard: UnboundedReceiver<Heard>,
     tell: UnboundedSender<Heard>,
@@ -45,9 +48,10 @@ enum Heard {
 }
 
 impl Stage {
-    pub(crate) fn new(database: &Path, ttl: Duration) -> Self {
+    pub(crate) fn new(place: &Place) -> Self {
         let (tell, heard) = unbounded_channel();
-        Self { database: database.to_owned(), ttl, record: Record::begin(), heard, tell, latest: Vec::new() }
+        let (database, report) = (place.database.clone(), place.name.clone());
+        Self { database, report, ttl: place.ttl, record: Record::begin(), heard, tell, latest: Vec::new() }
     }
 
     /// Starts a worker: this program once more, as a process of its own.
@@ -59,7 +63,8 @@ impl Stage {
         ticket: Option<&Path>,
     ) -> Result<Actor, Failure> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.arg("worker").arg(task.name()).args(["--who", &who.to_string()]).arg("--database").arg(&self.database);
+        command.arg("worker").arg(task.name()).args(["--who", &who.to_string(), "--report", &self.report]);
+        self.database.hand_to(&mut command);
         command.args(["--ttl", &format!("{}us", self.ttl.as_micros())]);
         command.args(["--build", &format!("{}us", build.as_micros())]);
         if let Some(ticket) = ticket {

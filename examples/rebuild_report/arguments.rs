@@ -1,18 +1,19 @@
 //! The command line, and what it means for the lease.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Parser;
 use leasehold::{Holder, LeasePolicy, SourceRevision};
 
+use crate::database::{Database, DatabaseArguments};
 use crate::failure::Failure;
 use crate::names;
 
 /// A build that reads nothing for so long hangs (on a dead network disk, say): its lease is given up.
 const STALLED: Duration = Duration::from_secs(300);
 
-/// Builds an inventory of a folder under a renewed lease, and publishes it into an SQLite file.
+/// Builds an inventory of a folder under a renewed lease, and publishes it into a database.
 #[derive(Debug, Parser)]
 #[command(
     name = "rebuild_report",
@@ -23,9 +24,17 @@ pub(crate) struct Arguments {
     /// The folder to take stock of. Default: the package that `cargo run` runs, or else the current folder
     pub(crate) folder: Option<PathBuf>,
 
-    /// The database file; it is created if there is none
-    #[arg(long, value_name = "PATH", default_value = DEFAULT_DATABASE)]
-    pub(crate) database: PathBuf,
+    #[command(flatten)]
+    pub(crate) database: DatabaseArguments,
+
+    /// Create leasehold's tables, procedures and roles in the database, and build nothing. Rows that are there are kept
+    #[arg(long)]
+    pub(crate) install: bool,
+
+    /// Print the script that --install would run on a SQL Server, for a DBA to read and run
+    #[cfg(feature = "sqlserver")]
+    #[arg(long, conflicts_with_all = ["install", "read"])]
+    pub(crate) install_script: bool,
 
     /// How long the lease lasts unless it is renewed
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = humantime::parse_duration)]
@@ -60,7 +69,7 @@ pub(crate) struct Arguments {
     pub(crate) max_payload: usize,
 
     /// Print the published report instead of building one
-    #[arg(long)]
+    #[arg(long, conflicts_with = "install")]
     pub(crate) read: bool,
 
     /// With --read: the payload as it is
@@ -69,9 +78,14 @@ pub(crate) struct Arguments {
 }
 
 /// Where reports go unless the user says otherwise.
-pub(crate) const DEFAULT_DATABASE: &str = "leasehold-reports.db";
+const DEFAULT_FILE: &str = "leasehold-reports.db";
 
 impl Arguments {
+    /// Where reports go.
+    pub(crate) fn database(&self) -> Result<Database, Failure> {
+        self.database.named(Some(Path::new(DEFAULT_FILE))).map_err(Failure::Unnamed)
+    }
+
     /// The folder to take stock of: its canonical path, which is the same from wherever this is run, and which the
     /// database's can be compared with.
     pub(crate) fn canonical_folder(&self) -> Result<PathBuf, Failure> {

@@ -1,17 +1,14 @@
 //! The command that a user types next.
 
 use std::ffi::OsStr;
-use std::path::Path;
 
-use crate::arguments::{Arguments, DEFAULT_DATABASE};
+use crate::arguments::Arguments;
 
 /// This program on the same folder, database and report.
 pub(crate) fn again(arguments: &Arguments) -> String {
     let mut words = program();
     words.extend(arguments.folder.as_deref().map(quoted));
-    if arguments.database != Path::new(DEFAULT_DATABASE) {
-        words.extend(["--database".to_owned(), quoted(&arguments.database)]);
-    }
+    words.extend(arguments.database.words(|word| quoted(word)));
     if let Some(name) = &arguments.name {
         words.extend(["--name".to_owned(), quoted(name)]);
     }
@@ -23,10 +20,19 @@ pub(crate) fn to_read(arguments: &Arguments) -> String {
     again(arguments) + " --read"
 }
 
+/// The command that makes the tables on a server.
+pub(crate) fn to_install(arguments: &Arguments) -> String {
+    let mut words = program();
+    words.extend(arguments.database.words(|word| quoted(word)));
+    words.push("--install".to_owned());
+    words.join(" ")
+}
+
 /// How this program was started: through cargo, which sets this variable, or by its path.
 fn program() -> Vec<String> {
     if std::env::var_os("CARGO_MANIFEST_DIR").is_some() {
-        return vec!["cargo run --example rebuild_report --features sqlite --".to_owned()];
+        let features = if cfg!(feature = "sqlite") { " --features sqlite" } else { "" };
+        return vec![format!("cargo run --example rebuild_report{features} --")];
     }
     let program = std::env::args_os().next().unwrap_or_else(|| "rebuild_report".into());
     vec![quoted(&program)]

@@ -10,6 +10,7 @@ use leasehold::{
     AcquireError, InvalidHolder, Loss, PolicyError, PublishError, ReleaseOutcome, SourceRevision, StoreError,
 };
 
+use crate::database::Unnamed;
 use crate::{interrupt, wording};
 
 /// Why a run ended without what was asked for.
@@ -37,8 +38,12 @@ pub(crate) enum Failure {
     Holder(InvalidHolder),
     /// The durations cannot work.
     Policy(PolicyError),
+    /// There is no database to use.
+    Unnamed(Unnamed),
     /// The database was not opened or read.
     Store(StoreError),
+    /// The server has no tables of leasehold's, or those of another version.
+    NotInstalled { error: StoreError, to_install: String },
     /// The lease was not acquired, for another reason than that it is busy.
     Acquire(AcquireError),
     /// The report has revisions, and this one is too old, or was not given.
@@ -108,7 +113,13 @@ impl fmt::Display for Failure {
             }
             Self::Holder(error) => write!(f, "--holder: {error}"),
             Self::Policy(error) => write!(f, "The lease cannot work: {error}"),
+            Self::Unnamed(error) => error.fmt(f),
             Self::Store(error) => write!(f, "The database cannot be used: {error}"),
+            Self::NotInstalled { error, to_install } => write!(
+                f,
+                "The database is not ready: {error}.\nTo install them, once, with a login that may create tables, procedures and \
+                 roles: {to_install}"
+            ),
             Self::Acquire(error) => write!(f, "The lease was not acquired: {error}"),
             Self::Revision { given, required } => revision(f, *given, *required),
             Self::TooLarge { files, limit } => write!(

@@ -3,22 +3,22 @@
 //! `LeaseSupervisor::run_blocking` does this in one call. It is taken apart here because the job wants the guard: to count
 //! renewals, to wait for a lease that is taken, and to say what became of the release.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use leasehold::answer::{Receipt, Visible};
-use leasehold::store::sqlite::SqliteStore;
 use leasehold::{
     AcquireError, Acquisition, LeaseGuard, LeaseSupervisor, Loss, Outcome, Publication, PublishError, ReportId,
 };
 
 use crate::arguments::Arguments;
 use crate::checkpoints::{Checkpoints, Stopped};
+use crate::database::Database;
 use crate::failure::{self, Failure};
 use crate::interrupt::Interrupt;
 use crate::inventory::{self, Abandoned, Inventory};
 use crate::progress::Progress;
-use crate::{command, names, rendering, wording};
+use crate::{command, names, opening, rendering, wording};
 
 /// How long the end of the process may wait for releases in the background.
 const CLEAN_UP: Duration = Duration::from_secs(5);
@@ -29,9 +29,10 @@ pub(crate) async fn rebuild(arguments: &Arguments, interrupt: &Interrupt) -> Res
     let policy = arguments.policy()?;
     let folder = arguments.canonical_folder()?;
     let report = ReportId::from_name(&arguments.report_name()?);
-    let store = SqliteStore::open(&arguments.database).await.map_err(Failure::Store)?;
-    let supervisor = LeaseSupervisor::new(store, policy).map_err(Failure::Thread)?;
-    let job = Job { arguments, interrupt, folder, report, supervisor: &supervisor, started };
+    let database = arguments.database()?;
+    let opened = interrupt.or(opening::open(arguments, &database)).await.ok_or(Failure::InterruptedUnleased)?;
+    let supervisor = opened?.supervisor(policy).map_err(Failure::Thread)?;
+    let job = Job { arguments, interrupt, database: &database, folder, report, supervisor: &supervisor, started };
     let ended = job.run().await;
     // Every guard is gone by now. What is still under way is the release of a lost lease, or the close of an acquisition that
     // the user interrupted; the process must not end before it.
@@ -42,6 +43,7 @@ pub(crate) async fn rebuild(arguments: &Arguments, interrupt: &Interrupt) -> Res
 struct Job<'a> {
     arguments: &'a Arguments,
     interrupt: &'a Interrupt,
+    database: &'a Database,
     folder: PathBuf,
     report: ReportId,
     supervisor: &'a LeaseSupervisor,
@@ -107,7 +109,7 @@ impl Job<'_> {
     /// Runs the build on a blocking thread, which stops at its next checkpoint once the lease is lost or the user says so.
     async fn build(&self, guard: &LeaseGuard, progress: Progress) -> Result<Inventory, Abandoned> {
         let checkpoints = Checkpoints::new(guard.lease(), self.interrupt.clone(), self.arguments.slow);
-        let (folder, except) = (self.folder.clone(), files_of(&self.arguments.database));
+        let (folder, except) = (self.folder.clone(), self.database.files());
         let limit = self.arguments.max_payload;
         let built = guard.supervise_blocking(move |_| inventory::take(&folder, except, limit, &checkpoints, &progress));
         built.await.unwrap_or_else(|loss| Err(Stopped::Lost(loss).into()))
@@ -197,15 +199,4 @@ impl Job<'_> {
         text += &format!("To read it: {}\n", command::to_read(self.arguments));
         text
     }
-}
-
-/// The files that SQLite keeps beside a database, and itself.
-fn files_of(database: &Path) -> Vec<PathBuf> {
-    let Ok(database) = database.canonicalize() else { return Vec::new() };
-    let beside = |suffix: &str| {
-        let mut path = database.clone().into_os_string();
-        path.push(suffix);
-        PathBuf::from(path)
-    };
-    ["", "-wal", "-shm", "-journal"].map(beside).to_vec()
 }

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! It counts the files, lines and bytes of a folder per extension, takes the SHA-256 of every file, and publishes the result
-//! through the fence into an SQLite file. Try these in two terminals:
+//! through the fence into an SQLite file, or with `--sqlserver CONNECTION_STRING` (after `--install`, once) into a SQL Server. Try
+//! these in two terminals:
 //!
 //! * Run it twice at once, with `--slow 200ms`: one works, the other says who does. With `--wait` it takes its turn.
 //! * Press Ctrl-C: the build stops, the lease is released, and the next run need not wait for it to expire.
@@ -19,11 +20,14 @@
 mod arguments;
 mod checkpoints;
 mod command;
+#[path = "../database/mod.rs"]
+mod database;
 mod failure;
 mod interrupt;
 mod inventory;
 mod job;
 mod names;
+mod opening;
 mod progress;
 mod reading;
 mod rendering;
@@ -66,6 +70,13 @@ fn main() -> ExitCode {
 }
 
 async fn run(arguments: &Arguments) -> Result<String, Failure> {
+    #[cfg(feature = "sqlserver")]
+    if arguments.install_script {
+        return opening::install_script(arguments);
+    }
+    if arguments.install {
+        return opening::install(arguments).await;
+    }
     if arguments.read {
         return reading::read(arguments).await;
     }

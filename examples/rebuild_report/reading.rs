@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use leasehold::ReportId;
 use leasehold::answer::ReadAnswer;
-use leasehold::store::sqlite::SqliteStore;
-use leasehold::store::{Budget, Store};
+use leasehold::store::Budget;
 
 use crate::arguments::Arguments;
 use crate::failure::Failure;
 use crate::inventory::{self, Inventory};
-use crate::{command, rendering};
+use crate::{command, opening, rendering};
 
 /// How long the database may take.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -19,10 +18,13 @@ const LIMIT: Duration = Duration::from_secs(10);
 pub(crate) async fn read(arguments: &Arguments) -> Result<String, Failure> {
     let name = arguments.report_name()?;
     let report = ReportId::from_name(&name);
-    // Opening creates the file, which a reader should not.
-    let answer = match arguments.database.try_exists() {
-        Ok(false) => ReadAnswer::Missing,
-        _ => ask(arguments, report).await?,
+    let database = arguments.database()?;
+    // Opening would create the file, which a reader should not.
+    let answer = if database.is_absent() {
+        ReadAnswer::Missing
+    } else {
+        let store = opening::open(arguments, &database).await?;
+        store.read(report, Budget::within(LIMIT)).await.map_err(Failure::Store)?
     };
     let ReadAnswer::Found { visible, payload } = answer else {
         return Err(Failure::Unpublished { name, to_build: command::again(arguments) });
@@ -36,9 +38,4 @@ pub(crate) async fn read(arguments: &Arguments) -> Result<String, Failure> {
         return Err(foreign(format!("it has format {}, not {}", inventory.format, inventory::FORMAT)));
     }
     Ok(rendering::inventory(&inventory, &visible))
-}
-
-async fn ask(arguments: &Arguments, report: ReportId) -> Result<ReadAnswer, Failure> {
-    let store = SqliteStore::open(&arguments.database).await.map_err(Failure::Store)?;
-    store.read(report, None, Budget::within(LIMIT)).await.map_err(Failure::Store)
 }

@@ -64,6 +64,8 @@ pub mod postgres;
 mod request;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(feature = "sqlserver")]
+pub mod sqlserver;
 #[cfg(any(feature = "sqlite", feature = "sqlserver", feature = "postgres"))]
 mod validate;
 

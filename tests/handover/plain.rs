@@ -4,9 +4,11 @@ use rustix::process::Signal;
 
 use crate::scene::Scene;
 
-#[tokio::test]
-async fn with_a_plain_lease_the_stopped_worker_overwrites_the_newer_report() {
-    let scene = Scene::new().await;
+on_every_store! {
+    with_a_plain_lease_the_stopped_worker_overwrites_the_newer_report,
+}
+
+async fn with_a_plain_lease_the_stopped_worker_overwrites_the_newer_report(scene: Scene) {
     let mut a = scene.worker("plain", "A");
     // It looked, and it held its lease.
     a.tells("checked");
@@ -15,15 +17,11 @@ async fn with_a_plain_lease_the_stopped_worker_overwrites_the_newer_report() {
     b.open_gate();
     b.tells("published");
     assert_eq!(b.end(), None);
-    assert_eq!(payload(&scene), "the report as B built it");
+    assert_eq!(scene.plain_payload().await.as_deref(), Some("the report as B built it"));
 
     a.open_gate();
     a.signal(Signal::CONT);
     a.tells("published");
     assert_eq!(a.end(), None);
-    assert_eq!(payload(&scene), "the report as A built it");
-}
-
-fn payload(scene: &Scene) -> String {
-    scene.raw().query_row("SELECT Payload FROM PlainReport", [], |row| row.get(0)).expect("a report")
+    assert_eq!(scene.plain_payload().await.as_deref(), Some("the report as A built it"));
 }

@@ -12,6 +12,7 @@ use crate::worker::example;
 fn program(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(example());
     command.args(["--ttl", "3s"]).args(arguments).current_dir(folder).env("TMPDIR", folder).stdin(Stdio::null());
+    command.env_remove("LEASEHOLD_SQLSERVER");
     command
 }
 
@@ -20,7 +21,7 @@ fn run(folder: &Path, arguments: &[&str]) -> Output {
 }
 
 #[track_caller]
-fn assert_says(output: &Output, code: i32, parts: &[&str]) {
+pub(crate) fn assert_says(output: &Output, code: i32, parts: &[&str]) {
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(code), "{said}{}", String::from_utf8_lossy(&output.stderr));
     for part in parts {
@@ -83,11 +84,11 @@ fn without_the_stop_the_evidence_fails_and_so_does_the_program() {
 }
 
 /// The program at the point where A is stopped and B waits. Killed when dropped.
-struct Interrupted(Child);
+pub(crate) struct Interrupted(Child);
 
 impl Interrupted {
-    fn at_the_stop(folder: &Path) -> Self {
-        let mut child = program(folder, &[]).stdout(Stdio::piped()).spawn().expect("the example starts");
+    pub(crate) fn at_the_stop(mut program: Command) -> Self {
+        let mut child = program.stdout(Stdio::piped()).spawn().expect("the example starts");
         let output = child.stdout.take().expect("it is piped");
         let this = Self(child);
         let mut lines = BufReader::new(output).lines().map_while(Result::ok);
@@ -97,8 +98,10 @@ impl Interrupted {
         this
     }
 
-    fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.0), signal).expect("it is there");
+    /// As with Ctrl-C.
+    pub(crate) fn interrupt(&mut self) {
+        kill_process(Pid::from_child(&self.0), Signal::INT).expect("it is there");
+        assert_eq!(self.0.wait().expect("it ends").code(), Some(130));
     }
 }
 
@@ -112,9 +115,8 @@ impl Drop for Interrupted {
 #[test]
 fn an_interrupt_leaves_no_process_and_no_file() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut program = Interrupted::at_the_stop(folder.path());
-    program.signal(Signal::INT);
-    assert_eq!(program.0.wait().expect("it ends").code(), Some(130));
+    let mut interrupted = Interrupted::at_the_stop(program(folder.path(), &[]));
+    interrupted.interrupt();
     assert_eq!(files(folder.path()), [""; 0]);
     #[cfg(target_os = "linux")]
     assert!(!has_processes(folder.path()));
@@ -124,9 +126,9 @@ fn an_interrupt_leaves_no_process_and_no_file() {
 #[test]
 fn even_a_killed_director_leaves_no_worker_not_even_a_stopped_one() {
     let folder = tempfile::tempdir().expect("a folder");
-    let program = Interrupted::at_the_stop(folder.path());
+    let running = Interrupted::at_the_stop(program(folder.path(), &[]));
     assert!(has_processes(folder.path()), "the workers were not found while they ran");
-    drop(program);
+    drop(running);
     let until = std::time::Instant::now() + crate::worker::LIMIT;
     while has_processes(folder.path()) {
         assert!(std::time::Instant::now() < until, "a worker is left");

@@ -1,23 +1,22 @@
-//! One database file in a folder of its own, looked at from the outside.
+//! One database of the test's own, looked at from the outside.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use leasehold::answer::ReadAnswer;
-use leasehold::store::sqlite::SqliteStore;
-use leasehold::store::{Budget, Store};
+use leasehold::store::Budget;
 use leasehold::{BootClock, Clock, Moment, ReportId};
-use rusqlite::Connection;
-use tempfile::TempDir;
 
+use crate::database::{TestDatabase, remaining};
+use crate::example_database::OpenStore;
 use crate::worker::{LIMIT, Worker};
 
-/// Long enough that a machine under load renews in time.
-pub(crate) const TTL: Duration = Duration::from_secs(3);
-
+/// One database, and how long a lease lasts in it: long enough that a machine under load renews in time.
 pub(crate) struct Scene {
-    folder: TempDir,
-    pub(crate) store: SqliteStore,
+    pub(crate) ttl: Duration,
+    database: TestDatabase,
+    pub(crate) store: OpenStore,
 }
 
 /// What the database has in the end.
@@ -28,18 +27,30 @@ pub(crate) struct Row {
 }
 
 impl Scene {
-    pub(crate) async fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let store = SqliteStore::open(folder.path().join("reports.db")).await.expect("a new database");
-        Self { folder, store }
+    pub(crate) async fn on_sqlite() -> Self {
+        Self::on(TestDatabase::on_sqlite(), Duration::from_secs(3)).await
+    }
+
+    #[cfg(all(feature = "sqlserver", feature = "conformance"))]
+    pub(crate) async fn on_sqlserver() -> Self {
+        // Each process connects anew, and some servers take long for the first calls of a connection.
+        Self::on(TestDatabase::on_sqlserver().await, Duration::from_secs(6)).await
+    }
+
+    async fn on(database: TestDatabase, ttl: Duration) -> Self {
+        let store = database.open().await;
+        // Some servers take long for the first call of each kind: it must not be taken for a lock that somebody holds.
+        store.take_lock(report(), LIMIT).await.expect("it answers");
+        Self { ttl, database, store }
     }
 
     pub(crate) fn folder(&self) -> &Path {
-        self.folder.path()
+        self.database.folder()
     }
 
-    pub(crate) fn database(&self) -> PathBuf {
-        self.folder.path().join("reports.db")
+    /// Names the database to a process of the example.
+    pub(crate) fn hand_to(&self, command: &mut Command) {
+        self.database.hand_to(command);
     }
 
     /// Starts a worker whose build takes no time: it goes straight to its gate.
@@ -50,13 +61,12 @@ impl Scene {
     /// When the lease ends that is held now, at the earliest: what remains is rounded down.
     pub(crate) async fn expiry(&self) -> Duration {
         let asked = since_boot();
-        let status = self.store.inspect(report(), Budget::within(LIMIT)).await.expect("it answers");
-        asked + status.and_then(|status| status.lease).expect("the lease is held").remaining
+        asked + remaining(&self.store, report(), Budget::within(LIMIT)).await.expect("the lease is held")
     }
 
     /// What a reader sees.
     pub(crate) async fn row(&self) -> Option<Row> {
-        match self.store.read(report(), None, Budget::within(LIMIT)).await.expect("it answers") {
+        match self.store.read(report(), Budget::within(LIMIT)).await.expect("it answers") {
             ReadAnswer::Found { visible, payload } => {
                 Some(Row { generation: visible.version.generation.get(), payload })
             }
@@ -65,24 +75,21 @@ impl Scene {
     }
 
     /// Which generations published, by the ledger.
-    pub(crate) fn published_generations(&self) -> Vec<i64> {
-        let sql = "SELECT Generation FROM ReportLedger WHERE OperationId IS NOT NULL ORDER BY Generation";
-        let connection = self.raw();
-        let mut statement = connection.prepare(sql).expect("the ledger is there");
-        let generations = statement.query_map([], |row| row.get(0)).expect("it is read");
-        generations.collect::<Result<_, _>>().expect("generations are numbers")
+    pub(crate) async fn published_generations(&self) -> Vec<i64> {
+        self.database.published_generations(report()).await
     }
 
-    pub(crate) fn raw(&self) -> Connection {
-        let connection = Connection::open(self.database()).expect("the database opens");
-        connection.busy_timeout(LIMIT).expect("a busy timeout");
-        connection
+    /// The report that a plain lease protects, or not.
+    pub(crate) async fn plain_payload(&self) -> Option<String> {
+        self.database.plain_payload(report()).await
     }
 }
 
-/// The report that the example's workers work on.
+/// The name of the report that the workers work on.
+pub(crate) const REPORT: &str = "the report";
+
 pub(crate) fn report() -> ReportId {
-    ReportId::from_name("the report")
+    ReportId::from_name(REPORT)
 }
 
 /// By the clock that events are stamped with.

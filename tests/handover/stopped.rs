@@ -5,12 +5,15 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::scene::{Row, Scene, TTL};
+use crate::scene::{Row, Scene};
 use crate::worker::at;
 
-#[tokio::test]
-async fn a_worker_stopped_past_its_lease_finds_it_lost_and_the_database_refuses_its_publication() {
-    let scene = Scene::new().await;
+on_every_store! {
+    a_worker_stopped_past_its_lease_finds_it_lost_and_the_database_refuses_its_publication,
+    it_is_refused_as_well_while_the_one_that_took_over_still_builds,
+}
+
+async fn a_worker_stopped_past_its_lease_finds_it_lost_and_the_database_refuses_its_publication(scene: Scene) {
     let mut a = scene.worker("fenced", "A");
     assert_eq!(a.tells("acquired")["generation"], 1);
     let last_look = a.tells("checked");
@@ -33,7 +36,7 @@ async fn a_worker_stopped_past_its_lease_finds_it_lost_and_the_database_refuses_
     assert!([json!("DeadlinePassed"), json!("Superseded")].contains(&lost["reason"]), "{lost}");
     let millis = |name: &str| Duration::from_millis(lost[name].as_u64().expect("a duration"));
     assert!(millis("past_deadline_millis") > Duration::ZERO, "{lost}");
-    assert!(millis("since_confirmed_millis") >= TTL, "it was stopped for longer than its lease lasts: {lost}");
+    assert!(millis("since_confirmed_millis") >= scene.ttl, "it was stopped for longer than its lease lasts: {lost}");
     a.tells("withheld");
     let refused = a.tells("refused");
     assert_eq!(refused["reason"], "Superseded");
@@ -42,12 +45,10 @@ async fn a_worker_stopped_past_its_lease_finds_it_lost_and_the_database_refuses_
 
     let row = Row { generation: 2, payload: "the report as B built it".to_owned() };
     assert_eq!(scene.row().await, Some(row));
-    assert_eq!(scene.published_generations(), [2]);
+    assert_eq!(scene.published_generations().await, [2]);
 }
 
-#[tokio::test]
-async fn it_is_refused_as_well_while_the_one_that_took_over_still_builds() {
-    let scene = Scene::new().await;
+async fn it_is_refused_as_well_while_the_one_that_took_over_still_builds(scene: Scene) {
     let mut a = scene.worker("fenced", "A");
     a.tells("checked");
     a.stop_outside_a_store_call(&scene).await;
@@ -62,5 +63,5 @@ async fn it_is_refused_as_well_while_the_one_that_took_over_still_builds() {
     b.open_gate();
     assert_eq!(b.tells("published")["generation"], 2);
     assert_eq!(b.end(), None);
-    assert_eq!(scene.published_generations(), [2]);
+    assert_eq!(scene.published_generations().await, [2]);
 }

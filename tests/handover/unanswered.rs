@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use leasehold::answer::{PublishAnswer, Refusal};
-use leasehold::store::{Budget, Payload, PublishRequest, Store};
+use leasehold::store::{Budget, Payload, PublishRequest};
 use leasehold::{Epoch, Fence, Generation};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -12,9 +12,12 @@ use serde_json::Value;
 use crate::scene::{Row, Scene, report};
 use crate::worker::{LIMIT, Worker};
 
-#[tokio::test]
-async fn an_accepted_publication_whose_answer_was_lost_is_resolved_as_published_twice_the_same() {
-    let scene = Scene::new().await;
+on_every_store! {
+    an_accepted_publication_whose_answer_was_lost_is_resolved_as_published_twice_the_same,
+    a_publication_that_was_never_sent_is_resolved_as_not_published_and_never_will_be,
+}
+
+async fn an_accepted_publication_whose_answer_was_lost_is_resolved_as_published_twice_the_same(scene: Scene) {
     let ticket = scene.folder().join("ticket");
     let mut a = worker(&scene, "unanswered", &ticket);
     a.open_gate();
@@ -36,12 +39,10 @@ async fn an_accepted_publication_whose_answer_was_lost_is_resolved_as_published_
     }
     let row = Row { generation: 1, payload: "the report as A built it".to_owned() };
     assert_eq!(scene.row().await, Some(row));
-    assert_eq!(scene.published_generations(), [1]);
+    assert_eq!(scene.published_generations().await, [1]);
 }
 
-#[tokio::test]
-async fn a_publication_that_was_never_sent_is_resolved_as_not_published_and_never_will_be() {
-    let scene = Scene::new().await;
+async fn a_publication_that_was_never_sent_is_resolved_as_not_published_and_never_will_be(scene: Scene) {
     let ticket = scene.folder().join("ticket");
     let mut a = worker(&scene, "unanswered", &ticket);
     a.tells("ticket_written");

@@ -7,16 +7,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use leasehold::StoreErrorKind;
-use leasehold::store::{Budget, Store};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use serde_json::Value;
 
-use crate::scene::{Scene, TTL, report};
+use crate::scene::{REPORT, Scene, report};
 
 /// How long anything may take before it counts as hung. Nothing waits for it to pass.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
-/// How long the write lock may take to be had while nobody holds it.
+/// How long the lock may take to be had while nobody holds it.
 const PROOF: Duration = Duration::from_secs(1);
 
 /// Killed when dropped.
@@ -30,8 +29,14 @@ pub(crate) struct Worker {
 impl Worker {
     pub(crate) fn start(scene: &Scene, task: &str, who: &str, build: Duration, more: &[&str]) -> Self {
         let mut command = Command::new(example());
-        command.args(["worker", task, "--who", who]).arg("--database").arg(scene.database());
-        command.args(["--ttl", &format!("{}ms", TTL.as_millis()), "--build", &format!("{}ms", build.as_millis())]);
+        command.args(["worker", task, "--who", who, "--report", REPORT]);
+        scene.hand_to(&mut command);
+        command.args([
+            "--ttl",
+            &format!("{}ms", scene.ttl.as_millis()),
+            "--build",
+            &format!("{}ms", build.as_millis()),
+        ]);
         command.args(more).current_dir(scene.folder()).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the example starts");
         let input = child.stdin.take().expect("it is piped");
@@ -69,14 +74,14 @@ impl Worker {
         kill_process(Pid::from_child(&self.child), signal).expect("it is there");
     }
 
-    /// Stops it right after a renewal, and proves that it holds no lock of the file: a write of this process's own succeeds.
+    /// Stops it right after a renewal, and proves that it holds no lock: this process can have it.
     pub(crate) async fn stop_outside_a_store_call(&mut self, scene: &Scene) {
         for _ in 0..20 {
             self.tells("renewed");
             self.signal(Signal::STOP);
             self.wait_until_stopped();
-            match scene.store.provision(report(), Budget::within(PROOF)).await {
-                Ok(_) => return,
+            match scene.store.take_lock(report(), PROOF).await {
+                Ok(()) => return,
                 Err(error) => assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}"),
             }
             self.signal(Signal::CONT);

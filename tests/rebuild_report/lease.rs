@@ -3,20 +3,39 @@
 use std::time::{Duration, Instant};
 
 use leasehold::ReportId;
-use leasehold::store::sqlite::SqliteStore;
-use leasehold::store::{Budget, Store};
+use leasehold::store::Budget;
 use rustix::process::Signal;
 
-use super::process::{LIMIT, Run, Scene};
+use crate::database::remaining;
+use crate::process::{LIMIT, Run, Scene};
 
 /// A build that pauses for ever after its first file, under a lease that outlasts the test.
 const ENDLESS: [&str; 8] = ["--ttl", "1h", "--slow", "1h", "--name", "report", "--holder", "the first of two"];
 
 const NAMED: [&str; 2] = ["--name", "report"];
 
-#[test]
-fn of_two_at_once_the_other_is_told_who_holds_the_lease() {
-    let scene = Scene::with_a_file();
+on_every_store! {
+    what_is_published_is_read_back,
+    of_two_at_once_the_other_is_told_who_holds_the_lease,
+    an_interrupt_releases_the_lease_and_the_next_run_need_not_wait,
+    the_lease_is_renewed_while_the_build_works,
+    one_that_waits_publishes_the_next_generation,
+    an_interrupt_while_waiting_leaves_nothing_held,
+    a_build_that_was_stopped_for_too_long_publishes_nothing,
+    #[cfg(target_os = "linux")]
+    an_interrupt_also_ends_the_reading_of_a_huge_file,
+}
+
+async fn what_is_published_is_read_back(scene: Scene) {
+    scene.run(["--read"]).assert_complains(1, &["Nothing is published yet", "To build and publish it: "]);
+    scene.run::<&str>([]).assert_prints(&["Published generation 1", "1 file, 2 lines, 8 bytes", "To read it: "]);
+    scene.run(["--read"]).assert_prints(&["Generation 1, published ", "1 file, 2 lines, 8 bytes"]);
+    assert_eq!(scene.published()["total"], serde_json::json!({ "files": 1, "lines": 2, "bytes": 8 }));
+    scene.run(["--revision", "7"]).assert_prints(&["Published generation 2 (revision 7)"]);
+    scene.run(["--revision", "7"]).assert_prints(&["Nothing was built: generation 2, revision 7, published "]);
+}
+
+async fn of_two_at_once_the_other_is_told_who_holds_the_lease(scene: Scene) {
     let _first = scene.start(ENDLESS).holds_generation(1);
     let second = scene.run(NAMED);
     let told =
@@ -24,23 +43,19 @@ fn of_two_at_once_the_other_is_told_who_holds_the_lease() {
     second.assert_complains(3, &told);
 }
 
-#[test]
-fn an_interrupt_releases_the_lease_and_the_next_run_need_not_wait() {
-    for signal in [Signal::INT, Signal::TERM] {
-        let scene = Scene::with_a_file();
-        let first = scene.start(ENDLESS).holds_generation(1);
+async fn an_interrupt_releases_the_lease_and_the_next_run_need_not_wait(scene: Scene) {
+    for (generation, signal) in [(1, Signal::INT), (2, Signal::TERM)] {
+        let first = scene.start(ENDLESS).holds_generation(generation);
         first.signal(signal);
         let said = ["the build was stopped and nothing was published", "The lease was released"];
         first.end().assert_complains(130, &said);
         scene.run(["--read", "--name", "report"]).assert_complains(1, &["Nothing is published yet"]);
-        // The TTL is an hour, and nobody waits: it must be free.
-        scene.run(NAMED).assert_prints(&["Published generation 2"]);
     }
+    // The TTL is an hour, and nobody waits: it must be free.
+    scene.run(NAMED).assert_prints(&["Published generation 3"]);
 }
 
-#[tokio::test]
-async fn the_lease_is_renewed_while_the_build_works() {
-    let scene = Scene::with_a_file();
+async fn the_lease_is_renewed_while_the_build_works(scene: Scene) {
     let ttl = ["--ttl", "30s", "--cadence", "100ms", "--slow", "1h", "--name", "report"];
     let run = scene.start(ttl).holds_generation(1);
     // After the second it has surely heard of the first.
@@ -52,9 +67,7 @@ async fn the_lease_is_renewed_while_the_build_works() {
     assert!(!ended.stderr.contains("after 0 renewals"), "{ended:#?}");
 }
 
-#[test]
-fn one_that_waits_publishes_the_next_generation() {
-    let scene = Scene::with_a_file();
+async fn one_that_waits_publishes_the_next_generation(scene: Scene) {
     let first = scene.start(ENDLESS).holds_generation(1);
     let second = scene.start(["--wait", "--name", "report"]).says("the first of two holds").says("Waiting for it");
     first.signal(Signal::INT);
@@ -62,9 +75,7 @@ fn one_that_waits_publishes_the_next_generation() {
     second.end().assert_prints(&["Published generation 2"]);
 }
 
-#[test]
-fn an_interrupt_while_waiting_leaves_nothing_held() {
-    let scene = Scene::with_a_file();
+async fn an_interrupt_while_waiting_leaves_nothing_held(scene: Scene) {
     let first = scene.start(ENDLESS).holds_generation(1);
     let second = scene.start(["--wait", "--name", "report"]).says("Waiting for it");
     second.signal(Signal::INT);
@@ -74,9 +85,7 @@ fn an_interrupt_while_waiting_leaves_nothing_held() {
     scene.run(NAMED).assert_prints(&["Published generation 2"]);
 }
 
-#[test]
-fn a_build_that_was_stopped_for_too_long_publishes_nothing() {
-    let scene = Scene::with_a_file();
+async fn a_build_that_was_stopped_for_too_long_publishes_nothing(scene: Scene) {
     // The first renewal is two seconds off: it is not stopped inside a transaction, where it would hold up all others.
     let slow = ["--ttl", "4s", "--cadence", "2s", "--slow", "1h", "--name", "report"];
     let first = scene.start(slow).holds_generation(1);
@@ -94,9 +103,7 @@ fn a_build_that_was_stopped_for_too_long_publishes_nothing() {
 }
 
 #[cfg(target_os = "linux")]
-#[test]
-fn an_interrupt_also_ends_the_reading_of_a_huge_file() {
-    let scene = Scene::with_a_file();
+async fn an_interrupt_also_ends_the_reading_of_a_huge_file(scene: Scene) {
     // A hole: it takes no room, and hours to read.
     let huge = std::fs::File::create(scene.tree().join("0-huge")).expect("a file");
     huge.set_len(1 << 42).expect("the file system has holes");
@@ -107,12 +114,12 @@ fn an_interrupt_also_ends_the_reading_of_a_huge_file() {
 
 /// Only a renewal makes what remains of a lease more than it was.
 async fn wait_for_a_renewal(scene: &Scene) {
-    let store = SqliteStore::open(scene.database()).await.expect("the database opens");
+    let store = scene.open().await;
     let started = Instant::now();
     let mut before = Duration::MAX;
     loop {
-        let status = store.inspect(ReportId::from_name("report"), Budget::within(LIMIT)).await.expect("it answers");
-        let remaining = status.and_then(|status| status.lease).expect("the lease is held").remaining;
+        let remaining = remaining(&store, ReportId::from_name("report"), Budget::within(LIMIT)).await;
+        let remaining = remaining.expect("the lease is held");
         if remaining > before {
             return;
         }

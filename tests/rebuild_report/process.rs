@@ -9,14 +9,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
+use crate::database::TestDatabase;
+use crate::example_database::OpenStore;
 
 /// How long anything may take before it counts as hung. Nothing waits for it to pass.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// A small tree, and a database beside it.
 pub(crate) struct Scene {
-    folder: TempDir,
+    database: TestDatabase,
 }
 
 /// A run of the example under way. Killed when dropped.
@@ -36,14 +37,29 @@ pub(crate) struct Ended {
 }
 
 impl Scene {
-    /// With an empty tree.
+    /// With an empty tree, and an SQLite file.
     pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        fs::create_dir(folder.path().join("tree")).expect("the tree");
-        Self { folder }
+        Self::with(TestDatabase::on_sqlite())
     }
 
     /// With one small file.
+    #[cfg(unix)]
+    pub(crate) async fn on_sqlite() -> Self {
+        Self::with_a_file()
+    }
+
+    /// The same, and a schema on a server.
+    #[cfg(all(feature = "sqlserver", feature = "conformance"))]
+    pub(crate) async fn on_sqlserver() -> Self {
+        Self::with(TestDatabase::on_sqlserver().await).file("a.txt", "one\ntwo\n")
+    }
+
+    fn with(database: TestDatabase) -> Self {
+        fs::create_dir(database.folder().join("tree")).expect("the tree");
+        Self { database }
+    }
+
+    /// With one small file, and an SQLite file.
     pub(crate) fn with_a_file() -> Self {
         Self::new().file("a.txt", "one\ntwo\n")
     }
@@ -57,17 +73,23 @@ impl Scene {
     }
 
     pub(crate) fn tree(&self) -> PathBuf {
-        self.folder.path().join("tree")
+        self.database.folder().join("tree")
     }
 
-    pub(crate) fn database(&self) -> PathBuf {
-        self.folder.path().join("reports.db")
+    pub(crate) fn file_of_database(&self) -> PathBuf {
+        self.database.file()
+    }
+
+    /// A connection of the test's own.
+    pub(crate) async fn open(&self) -> OpenStore {
+        self.database.open().await
     }
 
     /// Starts the example on the tree and the database.
     pub(crate) fn start<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Run {
         let mut command = self.command();
-        command.arg(self.tree()).arg("--database").arg(self.database()).args(arguments);
+        command.arg(self.tree()).args(arguments);
+        self.database.hand_to(&mut command);
         Run::start(command)
     }
 
@@ -79,8 +101,8 @@ impl Scene {
     /// The example without arguments, away from cargo's and the user's own settings.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(example());
-        command.current_dir(self.folder.path());
-        command.env_remove("CARGO_MANIFEST_DIR").env("XDG_CONFIG_HOME", self.folder.path());
+        command.current_dir(self.database.folder()).env_remove("LEASEHOLD_SQLSERVER");
+        command.env_remove("CARGO_MANIFEST_DIR").env("XDG_CONFIG_HOME", self.database.folder());
         command
     }
 

@@ -85,7 +85,7 @@ fn to_read_before_anything_is_published_says_how_to_publish() {
     let scene = Scene::with_a_file();
     let read = scene.run(["--read"]);
     read.assert_complains(1, &["Nothing is published yet", "To build and publish it: "]);
-    assert!(!scene.database().exists(), "a reader made a database");
+    assert!(!scene.file_of_database().exists(), "a reader made a database");
     scene.run(["--name", "another"]).assert_code(0);
     scene.run(["--read"]).assert_complains(1, &["Nothing is published yet", "To build and publish it: "]);
 }
@@ -110,10 +110,10 @@ fn what_cannot_work_is_said_in_a_sentence() {
 
     for folder in ["nowhere", "a.txt"] {
         let mut command = scene.command();
-        command.arg(scene.tree().join(folder)).arg("--database").arg(scene.database());
+        command.arg(scene.tree().join(folder)).arg("--database").arg(scene.file_of_database());
         Run::start(command).end().assert_complains(1, &["cannot be taken stock of", "Give a folder"]);
     }
-    assert!(!scene.database().exists(), "a request that cannot work made a database");
+    assert!(!scene.file_of_database().exists(), "a request that cannot work made a database");
 }
 
 #[test]

@@ -1,9 +1,7 @@
 //! `--kill`: A is killed while it holds the lease. Nobody releases it; B has it as soon as it expires.
 
-use std::path::Path;
 use std::time::Duration;
 
-use leasehold::store::sqlite::SqliteStore;
 use rustix::process::Signal;
 
 use crate::arguments::Task;
@@ -11,13 +9,15 @@ use crate::event::{Event, Who};
 use crate::evidence::{Check, generation, in_order, time};
 use crate::failure::Failure;
 use crate::narration::{self, seconds};
+use crate::place::Place;
 use crate::row::{self, Row};
 use crate::stage::Stage;
 use crate::worker::payload_of;
 
-pub(crate) async fn play(database: &Path, store: &SqliteStore, ttl: Duration) -> Result<bool, Failure> {
+pub(crate) async fn play(place: &Place) -> Result<bool, Failure> {
     narration::heading("A is killed while it holds the lease");
-    let mut stage = Stage::new(database, ttl);
+    let ttl = place.ttl;
+    let mut stage = Stage::new(place);
     // Its build would take for ever.
     let a = stage.cast(Task::Fenced, Who::A, Duration::from_secs(3600), None)?;
     stage.until(Who::A, "the acquisition", |event| matches!(event, Event::Acquired { .. })).await?;
@@ -32,13 +32,13 @@ pub(crate) async fn play(database: &Path, store: &SqliteStore, ttl: Duration) ->
     a.signal(Signal::KILL)?;
     stage.act(Event::Killed);
     let signal = a.end().await?;
-    let expires = row::expiry(store).await?;
+    let expires = row::expiry(place).await?;
     stage.act(Event::Expiry { expires });
     stage.until(Who::B, "the publication", |event| matches!(event, Event::Published { .. })).await?;
     b.end().await?;
 
     let record = stage.record;
-    let row = Row::fenced(database, store).await?;
+    let row = Row::fenced(place).await?;
     let killed = record.time(Who::Director, |event| matches!(event, Event::Killed));
     let (expired, taken) = (record.expired(), record.acquired(Who::B));
     let within = matches!((expired, taken), (Some(expired), Some(taken)) if taken <= expired + ttl);

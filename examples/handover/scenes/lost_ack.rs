@@ -5,8 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use leasehold::answer::{PublishAnswer, Refusal};
-use leasehold::store::sqlite::SqliteStore;
-use leasehold::store::{Budget, Payload, PublishRequest, Store};
+use leasehold::store::{Budget, Payload, PublishRequest};
 use rustix::process::Signal;
 
 use crate::arguments::Task;
@@ -14,27 +13,28 @@ use crate::event::{Event, Who};
 use crate::evidence::Check;
 use crate::failure::Failure;
 use crate::narration;
+use crate::place::Place;
 use crate::row::Row;
 use crate::stage::Stage;
-use crate::worker::{payload_of, read_ticket, report};
+use crate::worker::{payload_of, read_ticket};
 
 /// How long the database may take.
 const LIMIT: Duration = Duration::from_secs(10);
 
-pub(crate) async fn play(folder: &Path, database: &Path, store: &SqliteStore, ttl: Duration) -> Result<bool, Failure> {
-    let accepted = accepted(&folder.join("accepted.ticket"), database, store, ttl).await?;
-    let never_sent = never_sent(&folder.join("never-sent.ticket"), database, store, ttl).await?;
+pub(crate) async fn play(place: &Place) -> Result<bool, Failure> {
+    let accepted = accepted(&place.folder().join("accepted.ticket"), place).await?;
+    let never_sent = never_sent(&place.folder().join("never-sent.ticket"), place).await?;
     Ok(accepted && never_sent)
 }
 
 /// The database accepted it, and A dies before the answer reaches it.
-async fn accepted(ticket: &Path, database: &Path, store: &SqliteStore, ttl: Duration) -> Result<bool, Failure> {
+async fn accepted(ticket: &Path, place: &Place) -> Result<bool, Failure> {
     narration::heading("A is killed after the database accepted its publication, and before A hears of it");
-    let mut stage = Stage::new(database, ttl);
+    let mut stage = Stage::new(place);
     let mut a = stage.cast(Task::Unanswered, Who::A, Duration::ZERO, Some(ticket))?;
     a.open_gate()?;
     stage.until(Who::A, "the sending", |event| matches!(event, Event::Sent)).await?;
-    let row = published(database, store).await?;
+    let row = published(place).await?;
     a.signal(Signal::KILL)?;
     stage.act(Event::Killed);
     a.end().await?;
@@ -60,23 +60,23 @@ async fn accepted(ticket: &Path, database: &Path, store: &SqliteStore, ttl: Dura
 
 /// A dies before the publication was sent. That it was not accepted is made certain: it never will be, even if a request
 /// was on its way all the time.
-async fn never_sent(ticket: &Path, database: &Path, store: &SqliteStore, ttl: Duration) -> Result<bool, Failure> {
+async fn never_sent(ticket: &Path, place: &Place) -> Result<bool, Failure> {
     narration::heading("A is killed after its ticket was written, and before anything was sent");
-    let mut stage = Stage::new(database, ttl);
+    let mut stage = Stage::new(place);
     let a = stage.cast(Task::Unanswered, Who::A, Duration::ZERO, Some(ticket))?;
     stage.until(Who::A, "the ticket", |event| matches!(event, Event::TicketWritten { .. })).await?;
     a.signal(Signal::KILL)?;
     stage.act(Event::Killed);
     a.end().await?;
 
-    let before = Row::fenced(database, store).await?;
+    let before = Row::fenced(place).await?;
     let [first, second] = ask_twice(&mut stage, ticket).await?;
     let truth = Event::Resolved { outcome: "NotPublished".to_owned(), generation: None, operation: None };
     let written = read_ticket(ticket)?;
     let payload = Payload::new(payload_of(Who::A), usize::MAX)?;
     let request = PublishRequest { fence: written.fence, operation: written.operation, payload, revision: None };
-    let late = store.publish(request, Budget::within(LIMIT)).await?;
-    let after = Row::fenced(database, store).await?;
+    let late = place.store.publish(request, Budget::within(LIMIT)).await?;
+    let after = Row::fenced(place).await?;
     let checks = [
         Check::new(first == truth, "a new process learned the truth from the ticket", format!("{first:?}")),
         Check::new(second == first, "and one more process the same", format!("{second:?}")),
@@ -93,10 +93,10 @@ async fn never_sent(ticket: &Path, database: &Path, store: &SqliteStore, ttl: Du
 }
 
 /// Waits until the database has it.
-async fn published(database: &Path, store: &SqliteStore) -> Result<Row, Failure> {
+async fn published(place: &Place) -> Result<Row, Failure> {
     let waiting = async {
         loop {
-            let row = Row::fenced(database, store).await?;
+            let row = Row::fenced(place).await?;
             if row.publications > 0 {
                 return Ok(row);
             }
@@ -116,7 +116,7 @@ async fn ask_twice(stage: &mut Stage, ticket: &Path) -> Result<[Event; 2], Failu
         asking.end().await?;
         answers.push(answer.event);
     }
-    <[Event; 2]>::try_from(answers).map_err(|_| Failure::Unexpected(format!("two answers about {}", report())))
+    <[Event; 2]>::try_from(answers).map_err(|_| Failure::Unexpected("not two answers about one ticket".to_owned()))
 }
 
 /// Of the ticket that A told of.

@@ -6,35 +6,31 @@ mod lost_ack;
 
 use std::path::Path;
 
-use leasehold::store::sqlite::SqliteStore;
-
 use crate::arguments::Scenes;
 use crate::failure::Failure;
 use crate::narration;
 use crate::picture;
+use crate::place::Place;
 use handover::{Kind, Played};
 
 /// Plays what was asked for; answers whether the evidence holds.
-pub(crate) async fn play(scenes: &Scenes) -> Result<bool, Failure> {
-    let folder = tempfile::Builder::new().prefix("leasehold-handover-").tempdir()?;
-    let database = folder.path().join("reports.db");
-    let store = SqliteStore::open(&database).await?;
+pub(crate) async fn play(scenes: &Scenes, place: &Place) -> Result<bool, Failure> {
     if scenes.kill {
-        return kill::play(&database, &store, scenes.ttl).await;
+        return kill::play(place).await;
     }
     if scenes.lost_ack {
-        return lost_ack::play(folder.path(), &database, &store, scenes.ttl).await;
+        return lost_ack::play(place).await;
     }
     if scenes.naive {
-        return Ok(handover::play(&database, &store, scenes.ttl, Kind::Plain, true).await?.holds);
+        return Ok(handover::play(place, Kind::Plain, true).await?.holds);
     }
     let stopped = !scenes.control;
-    let fenced = handover::play(&database, &store, scenes.ttl, Kind::Fenced, stopped).await?;
+    let fenced = handover::play(place, Kind::Fenced, stopped).await?;
     if !stopped {
         println!("\nThis was the control experiment: A was never stopped, so the evidence must not hold.");
         return Ok(fenced.holds);
     }
-    let plain = handover::play(&database, &store, scenes.ttl, Kind::Plain, stopped).await?;
+    let plain = handover::play(place, Kind::Plain, stopped).await?;
     side_by_side(&fenced, &plain);
     draw(scenes.svg.as_deref(), &fenced, &plain)?;
     Ok(fenced.holds && plain.holds)

@@ -3,8 +3,7 @@
 use std::time::Instant;
 
 use leasehold::answer::PublishAnswer;
-use leasehold::store::sqlite::SqliteStore;
-use leasehold::store::{Budget, Payload, PublishRequest, Store};
+use leasehold::store::{Budget, Payload, PublishRequest};
 use leasehold::{
     AcquireError, Acquisition, Lease, LeaseGuard, LeaseStatus, LeaseSupervisor, Loss, Publication, StatusWatch,
 };
@@ -12,17 +11,18 @@ use leasehold::{
 use super::gate::Gate;
 use super::{CLEAN_UP, STEP, payload_of, report};
 use crate::arguments::Worker;
+use crate::database::OpenStore;
 use crate::event::{At, Event, Who, millis, name_of, tell};
 use crate::failure::Failure;
 
 pub(super) async fn work(
     worker: &Worker,
     supervisor: &LeaseSupervisor,
-    store: &SqliteStore,
+    store: &OpenStore,
     gate: Gate,
 ) -> Result<(), Failure> {
     let who = worker.who;
-    let guard = acquire(supervisor, who).await?;
+    let guard = acquire(supervisor, worker).await?;
     let watching = tokio::spawn(tell_changes(guard.watch(), guard.lease(), who));
     let duration = worker.build;
     let payload = guard.supervise_blocking(move |lease| build(&lease, who, duration, &gate)).await??;
@@ -42,12 +42,13 @@ pub(super) async fn work(
 }
 
 /// Takes the lease, and waits for it if somebody else has it.
-pub(super) async fn acquire(supervisor: &LeaseSupervisor, who: Who) -> Result<LeaseGuard, Failure> {
-    let acquisition = match supervisor.acquire_or_provision(report(), None).await {
+pub(super) async fn acquire(supervisor: &LeaseSupervisor, worker: &Worker) -> Result<LeaseGuard, Failure> {
+    let (report, who) = (report(worker), worker.who);
+    let acquisition = match supervisor.acquire_or_provision(report, None).await {
         Err(AcquireError::Busy(busy)) => {
             let remaining_millis = millis(busy.remaining);
             tell(who, Event::Waiting { holder: busy.holder.to_string(), remaining_millis });
-            supervisor.acquire_wait(report(), None).await?
+            supervisor.acquire_wait(report, None).await?
         }
         answer => answer?,
     };
@@ -103,7 +104,7 @@ fn lost(loss: &Loss) -> Event {
 
 /// What a request does that was delayed on its way, beyond the reach of any guard: the very publication, with its original
 /// fence, sent to the database.
-async fn send_regardless(store: &SqliteStore, publication: &Publication, who: Who) -> Result<(), Failure> {
+async fn send_regardless(store: &OpenStore, publication: &Publication, who: Who) -> Result<(), Failure> {
     let ticket = publication.ticket();
     let payload = Payload::new(publication.payload(), usize::MAX)?;
     let request = PublishRequest { fence: ticket.fence, operation: ticket.operation, payload, revision: None };

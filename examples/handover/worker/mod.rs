@@ -7,8 +7,7 @@ mod unanswered;
 
 use std::time::Duration;
 
-use leasehold::store::sqlite::SqliteStore;
-use leasehold::{Holder, LeasePolicy, LeaseSupervisor, ReportId};
+use leasehold::{Holder, LeasePolicy, ReportId};
 
 pub(crate) use self::unanswered::read_ticket;
 use crate::arguments::{Task, Worker};
@@ -22,9 +21,9 @@ const CLEAN_UP: Duration = Duration::from_secs(5);
 /// How fine a build's steps are.
 const STEP: Duration = Duration::from_millis(10);
 
-/// The one report of every scene.
-pub(crate) fn report() -> ReportId {
-    ReportId::from_name("the report")
+/// The report that this worker is about.
+fn report(worker: &Worker) -> ReportId {
+    ReportId::from_name(&worker.report)
 }
 
 /// What a worker builds.
@@ -36,11 +35,11 @@ pub(crate) fn payload_of(who: Who) -> String {
 pub(crate) async fn work(worker: &Worker) -> Result<(), Failure> {
     let gate = Gate::watch();
     match worker.task {
-        Task::Plain => plain::work(worker, &gate),
+        Task::Plain => plain::work(worker, &gate).await,
         Task::Resolve => unanswered::resolve(worker).await,
         Task::Fenced | Task::Unanswered => {
-            let store = SqliteStore::open(&worker.database).await?;
-            let supervisor = LeaseSupervisor::new(store.clone(), policy(worker)?)?;
+            let store = worker.database.named(None)?.open().await?;
+            let supervisor = store.supervisor(policy(worker)?)?;
             let worked = if worker.task == Task::Fenced {
                 fenced::work(worker, &supervisor, &store, gate).await
             } else {

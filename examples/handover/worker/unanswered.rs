@@ -5,7 +5,6 @@ use std::io::{BufReader, Write};
 use std::path::Path;
 
 use futures::FutureExt;
-use leasehold::store::sqlite::SqliteStore;
 use leasehold::{Epoch, Fence, Generation, LeaseSupervisor, OperationId, Outcome, Owner, ReportId, Ticket};
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +17,7 @@ use crate::failure::Failure;
 
 /// Writes the ticket, then sends the publication and drops the answer on its way. The director kills it.
 pub(super) async fn work(worker: &Worker, supervisor: &LeaseSupervisor, gate: &Gate) -> Result<(), Failure> {
-    let guard = acquire(supervisor, worker.who).await?;
+    let guard = acquire(supervisor, worker).await?;
     let mut publication = guard.publication(payload_of(worker.who));
     let ticket = publication.ticket();
     write_ticket(ticket_path(worker)?, &ticket)?;
@@ -40,7 +39,7 @@ pub(super) async fn work(worker: &Worker, supervisor: &LeaseSupervisor, gate: &G
 /// Asks what the ticket came to, as a process that knows nothing else.
 pub(super) async fn resolve(worker: &Worker) -> Result<(), Failure> {
     let ticket = read_ticket(ticket_path(worker)?)?;
-    let supervisor = LeaseSupervisor::new(SqliteStore::open(&worker.database).await?, policy(worker)?)?;
+    let supervisor = worker.database.named(None)?.open().await?.supervisor(policy(worker)?)?;
     let outcome = supervisor.resolve(ticket).await?;
     let receipt = match outcome {
         Outcome::Published(receipt) => Some(receipt),

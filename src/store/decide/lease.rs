@@ -2,7 +2,8 @@
 
 use super::row::{Entry, Row};
 use crate::answer::{AcquireAnswer, Acquired, CloseAnswer, Forgotten, Refusal, RenewAnswer};
-use crate::fence::{Epoch, Fence, Generation};
+use crate::error::StoreError;
+use crate::fence::{Epoch, Fence, Generation, ReportId};
 use crate::store::{AcquireRequest, CloseRequest};
 
 /// What [`Store::acquire`](crate::store::Store::acquire) does.
@@ -43,6 +44,15 @@ pub(crate) fn acquire(row: Option<&Row>, ledger: Option<&Entry>, request: &Acqui
         return Acquire::Answer(AcquireAnswer::Busy(busy));
     }
     row.generation.next().map_or(Acquire::Exhausted, Acquire::Take)
+}
+
+/// The generation is at the end of its range. It is never wrapped: some databases would do that silently.
+pub(crate) fn exhausted(report: ReportId) -> StoreError {
+    StoreError::rejected(format!(
+        "the generation of report {report} is {}, the last there is, and nothing was changed: provision a new report id and move \
+         to it",
+        i64::MAX
+    ))
 }
 
 /// What [`Store::renew`](crate::store::Store::renew) does.

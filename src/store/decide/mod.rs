@@ -8,6 +8,8 @@ mod lease;
 mod publish;
 mod row;
 
-pub(crate) use lease::{Acquire, Close, Renew, acquire, close, release, renew};
-pub(crate) use publish::{Publish, next_generation, publish};
+pub(crate) use lease::{Acquire, Close, Renew, acquire, close, exhausted, release, renew};
+#[cfg(feature = "sqlite")]
+pub(crate) use publish::next_generation;
+pub(crate) use publish::{Publish, publish};
 pub(crate) use row::{Entry, Expiry, Row, whole_millis};

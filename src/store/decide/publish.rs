@@ -86,6 +86,7 @@ fn refusal(row: &Row, request: &PublishRequest) -> Option<Refusal> {
 }
 
 /// The generation under which an advance goes on; `None` if the lease ends with the publication.
+#[cfg(feature = "sqlite")]
 pub(crate) fn next_generation(generation: Generation, next_owner_ended: bool) -> Option<Generation> {
     if next_owner_ended { None } else { generation.next() }
 }

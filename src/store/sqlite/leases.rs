@@ -10,9 +10,8 @@ use super::utc;
 use crate::answer::{
     AcquireAnswer, Acquired, BatchRenewal, CloseAnswer, Ending, ProvisionAnswer, ReleaseAnswer, RenewAnswer,
 };
-use crate::error::StoreError;
 use crate::fence::{Epoch, Fence, Generation, Owner, ReportId};
-use crate::store::decide::{self, Acquire, Close, Entry, Renew, Row, whole_millis};
+use crate::store::decide::{self, Acquire, Close, Entry, Renew, Row, exhausted, whole_millis};
 use crate::store::{AcquireRequest, CloseRequest};
 
 pub(super) fn provision(tx: &Tx<'_>, report: ReportId) -> Result<ProvisionAnswer, Failure> {
@@ -128,15 +127,6 @@ fn write_closed(
 ) -> Result<(), Failure> {
     let ended_at = tx.now_utc();
     tx.end(&Entry { owner, report, generation, epoch, operation: None, revision: None, ended_at })
-}
-
-/// The generation is at the end of its range. It is never wrapped: SQLite would silently turn the overflow into a REAL.
-pub(super) fn exhausted(report: ReportId) -> StoreError {
-    StoreError::rejected(format!(
-        "the generation of report {report} is {}, the last there is, and nothing was changed: provision a new report id and move \
-         to it",
-        i64::MAX
-    ))
 }
 
 /// Whole milliseconds of a time that was checked to be short.

@@ -5,11 +5,11 @@ use std::time::{Duration, SystemTime};
 use rusqlite::named_params;
 
 use super::failure::Failure;
-use super::leases::exhausted;
 use super::rows::Tx;
 use super::utc;
 use crate::answer::{EpochAnswer, ForceAnswer, RevisionAnswer};
 use crate::fence::{Epoch, Holder, ReportId, SourceRevision};
+use crate::store::decide::exhausted;
 
 pub(super) fn force_release(tx: &Tx<'_>, report: ReportId, by: &Holder) -> Result<ForceAnswer, Failure> {
     let Some(row) = tx.locked_row(report)? else { return Ok(ForceAnswer::Missing) };

@@ -1,8 +1,4 @@
-//! The plain lease that many services have: a row with a holder and an expiry, and a report that whoever believes to hold it
-//! writes. Its table lives in the same SQLite file.
-//!
-//! Everything about the lease is right: it is granted to one at a time, it expires by one clock, its renewal never revives
-//! it. What is missing is the fence in [`write`](PlainLease::write).
+//! In the SQLite file.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,26 +6,19 @@ use std::time::Duration;
 use leasehold::{BootClock, Clock, Moment};
 use rusqlite::{Connection, OptionalExtension, named_params};
 
+use super::Taken;
 use crate::event::{At, Who};
 
 /// How long SQLite waits for the file's lock.
 const BUSY: Duration = Duration::from_secs(5);
 
-/// One worker's connection.
-pub(crate) struct PlainLease {
+pub(crate) struct SqlitePlainLease {
     connection: Connection,
     who: Who,
 }
 
-/// What an attempt to take the lease came to.
-pub(crate) enum Taken {
-    Mine,
-    Busy { holder: String, remaining: Duration },
-}
-
-impl PlainLease {
-    /// Opens the file, and creates the table and its one row if there is none.
-    pub(crate) fn open(database: &Path, who: Who) -> rusqlite::Result<Self> {
+impl SqlitePlainLease {
+    pub(super) fn open(database: &Path, who: Who) -> rusqlite::Result<Self> {
         let connection = Connection::open(database)?;
         connection.busy_timeout(BUSY)?;
         connection.execute_batch(
@@ -45,8 +34,7 @@ impl PlainLease {
         Ok(Self { connection, who })
     }
 
-    /// Takes the lease if it is free or expired.
-    pub(crate) fn take(&self, ttl: Duration) -> rusqlite::Result<Taken> {
+    pub(super) fn take(&self, ttl: Duration) -> rusqlite::Result<Taken> {
         let sql =
             "UPDATE PlainReport SET HeldBy = :who, UntilNanos = :until WHERE HeldBy IS NULL OR UntilNanos <= :now";
         if self.change(sql, ttl)? {
@@ -58,40 +46,39 @@ impl PlainLease {
         Ok(Taken::Busy { holder: holder.unwrap_or_default(), remaining: nanos(expires - now()) })
     }
 
-    /// Extends the lease, if it is still this worker's and not expired; answers whether it was.
-    pub(crate) fn renew(&self, ttl: Duration) -> rusqlite::Result<bool> {
+    pub(super) fn renew(&self, ttl: Duration) -> rusqlite::Result<bool> {
         let sql = "UPDATE PlainReport SET UntilNanos = :until WHERE HeldBy = :who AND UntilNanos > :now";
         self.change(sql, ttl)
     }
 
-    /// What is left of the lease, if it is this worker's.
-    pub(crate) fn remaining(&self) -> rusqlite::Result<Option<Duration>> {
+    pub(super) fn remaining(&self) -> rusqlite::Result<Option<Duration>> {
         let sql = "SELECT UntilNanos FROM PlainReport WHERE HeldBy = ?1 AND UntilNanos > ?2";
         let expires = self.connection.query_row(sql, (self.who.to_string(), now()), |row| row.get(0)).optional()?;
         Ok(expires.map(|expires: i64| nanos(expires - now())))
     }
 
-    /// Saves the report. The lease was looked at before, so what could go wrong?
-    pub(crate) fn write(&self, payload: &str) -> rusqlite::Result<()> {
+    pub(super) fn write(&self, payload: &str) -> rusqlite::Result<()> {
         self.connection.execute("UPDATE PlainReport SET Payload = ?1", [payload])?;
         Ok(())
     }
 
-    /// Frees the lease if it is this worker's.
-    pub(crate) fn release(&self) -> rusqlite::Result<()> {
+    pub(super) fn release(&self) -> rusqlite::Result<()> {
         self.connection.execute("UPDATE PlainReport SET HeldBy = NULL WHERE HeldBy = ?1", [self.who.to_string()])?;
         Ok(())
     }
 
-    /// The report, if there is one.
-    pub(crate) fn read(&self) -> rusqlite::Result<Option<String>> {
+    pub(super) fn read(&self) -> rusqlite::Result<Option<String>> {
         self.connection.query_row("SELECT Payload FROM PlainReport", [], |row| row.get(0))
     }
 
-    /// When the lease ends that somebody holds.
-    pub(crate) fn expires(&self) -> rusqlite::Result<At> {
+    pub(super) fn expires(&self) -> rusqlite::Result<At> {
         let expires = self.connection.query_row("SELECT UntilNanos FROM PlainReport", [], |row| row.get(0))?;
         Ok(At::of(nanos(expires)))
+    }
+
+    /// There is one write lock for the whole file.
+    pub(super) fn take_lock(&self) -> rusqlite::Result<()> {
+        self.connection.execute_batch("BEGIN IMMEDIATE; COMMIT")
     }
 
     /// One machine, one clock. That it is read before the lock is had can only revive a lease that nobody took meanwhile.

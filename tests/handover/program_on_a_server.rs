@@ -1,0 +1,56 @@
+//! The whole example against a server, with rows of its own that it deletes at the end.
+
+use std::process::{Command, Output, Stdio};
+
+use crate::database::TestDatabase;
+use crate::program::{Interrupted, assert_says};
+use crate::worker::example;
+
+on_sqlserver! {
+    both_handovers_are_played_and_nothing_is_left,
+    a_kill_and_a_lost_answer_hold_too,
+    without_the_stop_the_evidence_fails_and_so_does_the_program,
+    an_interrupt_clears_away_what_was_made,
+}
+
+fn program(database: &TestDatabase, arguments: &[&str]) -> Command {
+    let mut command = Command::new(example());
+    command.args(["--ttl", "5s"]).args(arguments).current_dir(database.folder()).stdin(Stdio::null());
+    database.hand_to(&mut command);
+    command
+}
+
+fn run(database: &TestDatabase, arguments: &[&str]) -> Output {
+    program(database, arguments).output().expect("the example runs")
+}
+
+async fn both_handovers_are_played_and_nothing_is_left(database: TestDatabase) {
+    let parts = [
+        "the row's lock",
+        "REFUSED by the database",
+        "ACCEPTED by the database",
+        "superseded by generation 2",
+        "The evidence holds.",
+    ];
+    assert_says(&run(&database, &["--svg", "picture.svg"]), 0, &parts);
+    assert_eq!(database.remains().await, [""; 0]);
+}
+
+async fn a_kill_and_a_lost_answer_hold_too(database: TestDatabase) {
+    assert_says(&run(&database, &["--kill"]), 0, &["after the kill", "The evidence holds."]);
+    assert_says(&run(&database, &["--lost-ack"]), 0, &["Published", "NotPublished", "The evidence holds."]);
+    assert_eq!(database.remains().await, [""; 0]);
+}
+
+async fn without_the_stop_the_evidence_fails_and_so_does_the_program(database: TestDatabase) {
+    let parts = ["[FAIL]", "it was not refused", "THE EVIDENCE DOES NOT HOLD."];
+    assert_says(&run(&database, &["--control"]), 1, &parts);
+    assert_eq!(database.remains().await, [""; 0]);
+}
+
+async fn an_interrupt_clears_away_what_was_made(database: TestDatabase) {
+    let mut running = Interrupted::at_the_stop(program(&database, &["--naive"]));
+    assert_ne!(database.remains().await, [""; 0], "there is a plain lease while it runs");
+    running.interrupt();
+    assert_eq!(database.remains().await, [""; 0]);
+}

@@ -1,0 +1,36 @@
+//! The same test on every store that the examples can use. A server's tests are in modules of their own, by whose names
+//! `tests/run.sh` finds them.
+
+/// Makes each of these functions, which take a `Scene`, a test on an SQLite file and one on each server.
+macro_rules! on_every_store {
+    ($($(#[$attribute:meta])* $name:ident),* $(,)?) => {
+        mod on_sqlite {
+            $($(#[$attribute])*
+            #[tokio::test]
+            async fn $name() {
+                super::$name(crate::Scene::on_sqlite().await).await;
+            })*
+        }
+
+        #[cfg(all(feature = "sqlserver", feature = "conformance"))]
+        on_sqlserver! { crate::Scene; $($(#[$attribute])* $name),* }
+    };
+}
+
+/// Makes each of these functions a test on a SQL Server, with a `TestDatabase` unless another type is named.
+#[cfg(all(feature = "sqlserver", feature = "conformance"))]
+macro_rules! on_sqlserver {
+    ($place:path; $($(#[$attribute:meta])* $name:ident),* $(,)?) => {
+        mod on_sqlserver {
+            $($(#[$attribute])*
+            #[tokio::test]
+            #[ignore = "needs a SQL Server: bash tests/run.sh finds one"]
+            async fn $name() {
+                super::$name(<$place>::on_sqlserver().await).await;
+            })*
+        }
+    };
+    ($($(#[$attribute:meta])* $name:ident),* $(,)?) => {
+        on_sqlserver! { crate::database::TestDatabase; $($(#[$attribute])* $name),* }
+    };
+}
