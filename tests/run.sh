@@ -3,8 +3,10 @@
 #
 # Needs a Rust toolchain with rustfmt and clippy, and a C compiler for the bundled SQLite and for the TLS of server stores.
 # cargo-deny is installed from crates.io if it is missing; cargo-nextest is used if it is there. The embedded store's tests make
-# their own files, in the target folder and, for the memory-backed ones, in /dev/shm. Tests that need a server run on the one that
-# tests/servers/ finds or starts, and are left out LOUDLY where there is none; LEASEHOLD_TEST_REQUIRE=sqlserver makes that a failure.
+# their own files, in the target folder and, for the memory-backed ones, in /dev/shm. For the PostgreSQL store's a private cluster
+# is started, from the programs that are installed here, or from Debian's package, which is installed where this runs as root.
+# Tests that need a SQL Server run on the one that tests/servers/ finds or starts, and are left out LOUDLY where there is none;
+# LEASEHOLD_TEST_REQUIRE=sqlserver makes that a failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,7 +14,9 @@ step() { printf '\n== %s\n' "$*"; }
 loudly() { printf '\n!! %s\n' "$*"; }
 
 scratch=$(mktemp -d)
+. tests/postgres/cluster.sh
 end() {
+    stop_postgres
     tests/servers/sqlserver.sh stop "$scratch" || true
     rm -rf "$scratch"
 }
@@ -65,18 +69,28 @@ head -n 12 "$scratch/report.txt"
 step "tests"
 # Builds the examples too, which some tests run as processes of their own.
 cargo build --quiet --examples --all-features
-leave_out=()
+leave_out="none()"
 skip=()
+features=(--all-features)
+if ! start_postgres; then
+    loudly "THE POSTGRESQL TESTS DID NOT RUN: there is no server here to run them on"
+    leave_out="$leave_out or binary(postgres) or binary(conformance_postgres)"
+    features=(--features "sqlite,serde,conformance,sqlserver")
+elif [ -z "${LEASEHOLD_TEST_PGBOUNCER:-}" ]; then
+    loudly "THE TEST BEHIND A POOLER DID NOT RUN: there is no pgbouncer here"
+    leave_out="$leave_out or test(behind_a_pooler)"
+    skip+=(--skip behind_a_pooler)
+fi
 if ! unshare --user --map-root-user --mount true 2>/dev/null; then
     loudly "THE TEST OF A FULL DISK DID NOT RUN: no file system can be mounted here (it needs unshare and user namespaces)"
-    leave_out=(-E 'not test(a_full_disk)')
-    skip=(-- --skip a_full_disk)
+    leave_out="$leave_out or test(a_full_disk)"
+    skip+=(--skip a_full_disk)
 fi
 has_nextest() { cargo nextest --version >/dev/null 2>&1; }
 if has_nextest; then
-    cargo nextest run --all-features --no-fail-fast "${leave_out[@]}"
+    cargo nextest run --all-features --no-fail-fast -E "not ($leave_out)"
 else
-    cargo test --all-features --no-fail-fast "${skip[@]}"
+    cargo test "${features[@]}" --no-fail-fast -- "${skip[@]}"
 fi
 
 # Tests that need a server are ignored unless they are asked for. They are those of the binaries that have the server's name in

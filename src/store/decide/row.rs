@@ -53,7 +53,7 @@ impl Row {
 
     /// Rule 3: an owner whose expiry has passed is over from now on. Says whether there was one, which must then be recorded
     /// and committed whatever the answer is. The expiry stays: the takeover delay counts from it.
-    #[cfg(feature = "sqlite")]
+    #[cfg(feature = "sqlite")] // The servers' functions do it themselves.
     pub(crate) fn end_if_expired(&mut self) -> bool {
         let expired = self.owner.is_some() && !self.is_held();
         if expired {
