@@ -17,21 +17,12 @@ use crate::answer::{
 };
 use crate::error::StoreError;
 use crate::fence::{Fence, ReportId, SourceRevision};
-use crate::store::decide::{self, Acquire, Close, Entry, Renew, whole_millis};
+use crate::store::decide::{self, Acquire, Close, Entry, Renew, exhausted, whole_millis};
 use crate::store::{AcquireRequest, Budget, CloseRequest};
 
 /// Whole milliseconds of a time that was checked to be short.
 pub(super) fn millis(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// The generation is at the end of its range, and is never wrapped.
-pub(super) fn exhausted(report: ReportId) -> StoreError {
-    StoreError::rejected(format!(
-        "the generation of report {report} is {}, the last there is, and nothing was changed: provision a new report id and \
-         move to it",
-        i64::MAX
-    ))
 }
 
 impl Statement {

@@ -9,12 +9,13 @@ use super::PostgresStore;
 use super::call::Statement;
 use super::connections::Lane;
 use super::failure;
-use super::leases::{exhausted, millis};
+use super::leases::millis;
 use super::rows::{Answer, get};
 use crate::answer::{EpochAnswer, ForceAnswer, RevisionAnswer};
 use crate::error::StoreError;
 use crate::fence::{Epoch, Holder, ReportId, SourceRevision};
 use crate::store::Budget;
+use crate::store::decide::exhausted;
 
 impl PostgresStore {
     pub(super) async fn do_force_release(
