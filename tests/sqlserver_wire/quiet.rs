@@ -95,7 +95,8 @@ async fn lose(wire: &Wire, operation: Operation, fault: Fault, subject: Subject,
     let told = tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| panic!("it hangs: {case}"));
     assert_eq!(told.expect_err(&case).kind(), StoreErrorKind::Unknown, "{case}");
     armed.fired().await;
-    let resolution = if subject.owner.as_uuid().as_u128().is_multiple_of(2) { Resolution::Again } else { Resolution::Close };
+    let resolution =
+        if subject.owner.as_uuid().as_u128().is_multiple_of(2) { Resolution::Again } else { Resolution::Close };
     let settled = Settled::by(resolution, &wire.store, operation, subject, First::Unknown).await;
     for neighbour in neighbours {
         neighbour.look(&wire.store, operation).await.expect("the store has a connection that works");
