@@ -7,6 +7,10 @@ use std::time::{Duration, Instant};
 use leasehold::store::postgres::Config;
 use tempfile::TempDir;
 
+/// A `pg_hba.conf` that trusts everybody on this machine.
+const TRUSTING: &str =
+    "local all all trust\nhost all all 127.0.0.1/32 trust\nhost replication all 127.0.0.1/32 trust\n";
+
 /// A cluster in a folder of its own. Dropping it stops the server and deletes the folder.
 #[derive(Debug)]
 pub(crate) struct Cluster {
@@ -18,30 +22,30 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// A new cluster that trusts everybody on this machine, with these settings (`name=value`), started.
     pub(crate) fn start(settings: &[&str]) -> Self {
-        Self::start_with(
-            settings,
-            "local all all trust\nhost all all 127.0.0.1/32 trust\nhost replication all 127.0.0.1/32 trust\n",
-            |_| {},
-        )
+        Self::start_with(settings, TRUSTING, |_| {})
     }
 
     /// The same with a `pg_hba.conf`, and files that `prepare` puts into the data folder.
     pub(crate) fn start_with(settings: &[&str], hba: &str, prepare: impl FnOnce(&Path)) -> Self {
-        let cluster = Self::in_a_folder(settings);
-        succeeds(cluster.program("initdb").args([
-            "--username=postgres",
-            "--auth=trust",
-            "--encoding=UTF8",
-            "--locale=C",
-        ]));
-        std::fs::write(cluster.data().join("pg_hba.conf"), hba).expect("pg_hba.conf");
-        prepare(&cluster.data());
-        cluster.started()
+        Self::in_a_folder(&memory(), settings).initialised(hba, prepare)
+    }
+
+    /// A new cluster on a disk, with the settings that a new cluster has: for what is to be measured.
+    #[allow(dead_code)] // Of the benches.
+    pub(crate) fn on_disk() -> Self {
+        Self::in_a_folder(Path::new(env!("CARGO_TARGET_TMPDIR")), &[]).initialised(TRUSTING, |_| {})
+    }
+
+    fn initialised(self, hba: &str, prepare: impl FnOnce(&Path)) -> Self {
+        succeeds(self.program("initdb").args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C"]));
+        std::fs::write(self.data().join("pg_hba.conf"), hba).expect("pg_hba.conf");
+        prepare(&self.data());
+        self.started()
     }
 
     /// A standby of this cluster, asynchronous, from a copy of it.
     pub(crate) fn standby(&self) -> Self {
-        let standby = Self::in_a_folder(&[]);
+        let standby = Self::in_a_folder(&memory(), &[]);
         let source = format!("host=127.0.0.1 port={} user=postgres", self.port);
         let mut copy = standby.program("pg_basebackup");
         succeeds(
@@ -58,9 +62,7 @@ impl Cluster {
         standby.started()
     }
 
-    fn in_a_folder(settings: &[&str]) -> Self {
-        let shm = Path::new("/dev/shm");
-        let parent = if shm.is_dir() { shm.to_owned() } else { std::env::temp_dir() };
+    fn in_a_folder(parent: &Path, settings: &[&str]) -> Self {
         let folder = TempDir::with_prefix_in("leasehold-cluster-", parent).expect("a folder for the cluster");
         let data = folder.path().join("data");
         std::fs::create_dir(&data).expect("a folder for the data");
@@ -149,11 +151,11 @@ impl Cluster {
 
     /// One of the server's programs, as a user that is not root, for this cluster.
     fn program(&self, name: &str) -> Command {
-        let folder = std::env::var_os("LEASEHOLD_TEST_POSTGRES_BIN").expect(
+        let folder = programs().expect(
             "LEASEHOLD_TEST_POSTGRES_BIN is not set, so nothing was tested: name the folder of PostgreSQL's programs (initdb, \
              pg_ctl), or run the tests with tests/run.sh",
         );
-        let mut command = Command::new(PathBuf::from(folder).join(name));
+        let mut command = Command::new(folder.join(name));
         command.env("PGDATA", self.data()).env("LC_ALL", "C").current_dir(self.folder.path());
         #[cfg(unix)]
         if let Some((user, group)) = server_user() {
@@ -166,10 +168,30 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        if std::env::var_os("LEASEHOLD_TEST_POSTGRES_BIN").is_some() {
+        if programs().is_some() {
             let _ = self.program("pg_ctl").args(["--wait", "--mode=immediate", "stop"]).output();
         }
     }
+}
+
+/// Where a machine has memory as a folder, else where it has temporary files.
+fn memory() -> PathBuf {
+    let shm = Path::new("/dev/shm");
+    if shm.is_dir() { shm.to_owned() } else { std::env::temp_dir() }
+}
+
+/// The folder of the server's programs, as `LEASEHOLD_TEST_POSTGRES_BIN` or else `pg_config` names it; of Debian's, the newest.
+pub(crate) fn programs() -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os("LEASEHOLD_TEST_POSTGRES_BIN") {
+        return Some(named.into());
+    }
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let newest = versions.max_by_key(|version| version.file_name().to_string_lossy().parse::<u32>().ok());
+    let installed = newest.map(|version| version.path().join("bin")).or_else(|| {
+        let said = Command::new("pg_config").arg("--bindir").output().ok()?;
+        Some(PathBuf::from(String::from_utf8(said.stdout).ok()?.trim()))
+    });
+    installed.filter(|folder| folder.join("initdb").exists())
 }
 
 fn succeeds(command: &mut Command) {
