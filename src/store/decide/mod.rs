@@ -9,7 +9,7 @@ mod publish;
 mod row;
 
 pub(crate) use lease::{Acquire, Close, Renew, acquire, close, exhausted, release, renew};
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) use publish::next_generation;
 pub(crate) use publish::{Publish, publish};
 pub(crate) use row::{Entry, Expiry, Row, whole_millis};

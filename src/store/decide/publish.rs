@@ -3,7 +3,7 @@
 use super::lease::forgotten;
 use super::row::{Entry, Row};
 use crate::answer::{Forgotten, NextLease, PublishAnswer, Published, Refusal};
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 use crate::fence::Generation;
 use crate::fence::{Fence, Owner};
 use crate::store::PublishRequest;
@@ -88,7 +88,7 @@ fn refusal(row: &Row, request: &PublishRequest) -> Option<Refusal> {
 }
 
 /// The generation under which an advance goes on; `None` if the lease ends with the publication.
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) fn next_generation(generation: Generation, next_owner_ended: bool) -> Option<Generation> {
     if next_owner_ended { None } else { generation.next() }
 }
