@@ -8,6 +8,7 @@ mod cluster;
 #[path = "../support/postgres.rs"]
 mod support;
 
+mod blips;
 mod cost;
 mod encryption;
 mod history;
