@@ -11,6 +11,7 @@ mod support;
 mod blips;
 mod cost;
 mod encryption;
+mod full_disk;
 mod history;
 mod installation;
 mod late;
