@@ -59,6 +59,8 @@ use crate::fence::{Epoch, Fence, Holder, ReportId, SourceRevision};
 
 #[cfg(any(feature = "sqlite", feature = "sqlserver", feature = "postgres"))]
 mod decide;
+#[cfg(any(feature = "sqlserver", feature = "postgres"))]
+mod limit;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 mod request;

@@ -62,7 +62,8 @@ async fn dropped_at_every_pending_poll(wire: &Wire, neighbours: &Neighbours, (na
         let answered = drop_when_pending(method(wire.store.clone(), subject, budget()), times).await;
         let case = format!("{name} dropped when pending for the {times}. time");
         is_right(wire, neighbours, &case).await;
-        assert!(wire.proxy.open_connections() <= FEW, "{case}: {} connections", wire.proxy.open_connections());
+        // One that was thrown away is closed soon.
+        until(&format!("few connections after {case}"), async || wire.proxy.open_connections() <= FEW).await;
         if let Some(answered) = answered {
             answered.unwrap_or_else(|error| panic!("{name}: {error:?}"));
             return times - 1;

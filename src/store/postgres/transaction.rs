@@ -16,6 +16,7 @@ use super::rows::Answer;
 use crate::answer::PublishAnswer;
 use crate::error::StoreError;
 use crate::store::decide::Publish;
+use crate::store::limit::within;
 use crate::store::{Budget, FencedTransaction, PublishRequest};
 
 /// Statements of the user's own, on tables of the user's own in the same database, that are committed together with one
@@ -127,17 +128,10 @@ impl PostgresTransaction {
         }
         let client = lent.client().ok_or_else(timed_out)?;
         let limits = Limits::of(budget);
-        let limit = {
-            // The timer of the connections' runtime: the caller's may have none.
-            let _runtime = self.store.connections().runtime().enter();
-            tokio::time::sleep(limits.answer())
-        };
         let settings = limits.settings();
         let together = join(client.batch_execute(&settings), statement(client));
-        let answer = tokio::select! {
-            biased;
-            answer = together => answer,
-            () = limit => return Err(failure::no_answer(false, "the statement was not answered until the budget ended")),
+        let Some(answer) = within(self.store.connections().runtime(), limits.answer(), together).await else {
+            return Err(failure::no_answer(false, "the statement was not answered until the budget ended"));
         };
         match answer {
             (Ok(()), Ok(result)) => {

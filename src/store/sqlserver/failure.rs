@@ -145,8 +145,9 @@ pub(super) fn connecting(error: Error) -> StoreError {
 }
 
 fn of_login(code: u32, message: &str) -> StoreError {
-    // Babelfish says of an unknown user what PostgreSQL says.
-    let unknown_user = code == 33_557_097 && message.contains("does not exist");
+    // Babelfish says of an unknown user, and of an empty password, what PostgreSQL says.
+    let unknown_user =
+        code == BABELFISH && (message.contains("does not exist") || message.contains("authentication request"));
     let message = match code {
         _ if unknown_user => NO_LOGIN,
         18_456 => NO_LOGIN,

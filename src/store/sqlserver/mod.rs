@@ -179,12 +179,6 @@ impl SqlServerStore {
         }
     }
 
-    /// Limits it by the clock of the runtime that the connections belong to, because the caller may have none.
-    fn within<F: Future>(&self, budget: Budget, work: F) -> tokio::time::Timeout<F> {
-        let _runtime = self.inner.runtime.enter();
-        tokio::time::timeout(budget.remaining(), work)
-    }
-
     fn pool(&self, lane: Lane) -> &Arc<dyn AnyPool> {
         match lane {
             Lane::Renewals => &self.inner.renewals,

@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use tiberius::{Row, ToSql};
-use tokio::time::error::Elapsed;
 
 use super::call::{Argument, mend, spent};
 use super::failure::{Effect, Failure, of_own_statement, unanswered};
@@ -13,6 +12,7 @@ use super::publications::{answered, call};
 use super::{Lane, SqlServerStore};
 use crate::answer::PublishAnswer;
 use crate::error::StoreError;
+use crate::store::limit::within;
 use crate::store::{Budget, FencedTransaction, PublishRequest};
 
 /// What a user's transaction sees of others.
@@ -127,7 +127,7 @@ impl SqlServerTransaction {
         // Taken out for as long as it runs: a future that is dropped takes the connection with it.
         let mut connected = self.take()?;
         let executing = connected.client().execute(sql, arguments);
-        let changed = own(self.store.within(budget, executing).await)?;
+        let changed = own(within(&self.store.inner.runtime, budget.remaining(), executing).await)?;
         self.connected = Some(connected);
         Ok(changed.total())
     }
@@ -142,7 +142,7 @@ impl SqlServerTransaction {
     pub async fn query(&mut self, sql: &str, arguments: &[&dyn ToSql], budget: Budget) -> Result<Vec<Row>, StoreError> {
         let mut connected = self.take()?;
         let queried = async { connected.client().query(sql, arguments).await?.into_first_result().await };
-        let rows = own(self.store.within(budget, queried).await)?;
+        let rows = own(within(&self.store.inner.runtime, budget.remaining(), queried).await)?;
         self.connected = Some(connected);
         Ok(rows)
     }
@@ -158,11 +158,11 @@ impl SqlServerTransaction {
 }
 
 /// What became of a user's statement.
-fn own<T>(result: Result<tiberius::Result<T>, Elapsed>) -> Result<T, StoreError> {
+fn own<T>(result: Option<tiberius::Result<T>>) -> Result<T, StoreError> {
     match result {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(of_own_statement(error)),
-        Err(_) => Err(StoreError::unavailable(
+        Some(Ok(value)) => Ok(value),
+        Some(Err(error)) => Err(of_own_statement(error)),
+        None => Err(StoreError::unavailable(
             "the statement was not answered within its budget, and the transaction was rolled back: begin another",
         )),
     }
