@@ -9,7 +9,8 @@
 //! with a plain lease, by the same schedule. The evidence is printed, and drawn as an SVG. It exits with 1 if the evidence
 //! does not hold.
 //!
-//! It makes an SQLite file of its own; with `--sqlserver CONNECTION_STRING` it uses a SQL Server where leasehold is installed.
+//! It makes an SQLite file of its own; with `--sqlserver CONNECTION_STRING` or `--postgres URL` it uses a server where leasehold is
+//! installed.
 //!
 //! * `--naive`: only the plain lease.
 //! * `--kill`: A is killed (kill -9) instead; B takes over within one TTL.
