@@ -25,7 +25,7 @@ pub(crate) async fn install(arguments: &Arguments) -> Result<String, Failure> {
         ),
         #[cfg(feature = "postgres")]
         Database::Postgres(server) => format!(
-            "leasehold is installed in schema {}. Whoever is to build reports needs its role: GRANT leasehold_worker TO user;\n",
+            "leasehold is installed in schema {}. Whoever is to build reports needs its role: GRANT leasehold_worker TO \"user\";\n",
             server.schema()
         ),
         #[allow(unreachable_patterns)]

@@ -69,3 +69,20 @@ async fn the_script_installs_what_install_does() {
     schema.raw.batch_execute(&script.stdout).await.expect("the script runs");
     run(&scene, &schema, &[]).assert_prints(&["Published generation 1"]);
 }
+
+#[cfg(feature = "sqlserver")]
+#[test]
+fn two_servers_in_the_environment_are_refused_and_one_on_the_command_line_is_not() {
+    let scene = Scene::with_a_file();
+    let run = |more: &[&str]| -> Ended {
+        let mut command = scene.command();
+        command.arg(scene.tree()).args(more).env("LEASEHOLD_SQLSERVER", "neither").env("LEASEHOLD_POSTGRES", "nor");
+        Run::start(command).end()
+    };
+    for more in [&[][..], &["--install"], &["--install-script"]] {
+        run(more).assert_complains(1, &["The environment names two databases"]);
+    }
+    let unreadable = "the connection string cannot be read";
+    run(&["--postgres", "this"]).assert_complains(1, &[unreadable, "postgresql://user:password@host"]);
+    run(&["--database", "reports.db"]).assert_prints(&["Published generation 1"]);
+}
