@@ -18,7 +18,7 @@
 //! * `--control`: A is not stopped; nothing is refused, and the evidence fails, as it must.
 //!
 //! Where to look: `worker/fenced.rs` is the use of the library. `scenes/` is what the director does to the workers,
-//! `evidence.rs` is what must hold in the end. `worker/plain.rs` and `plain_lease.rs` are the contrast.
+//! `evidence.rs` is what must hold in the end. `worker/plain.rs` and `plain_lease/` are the contrast.
 
 #[cfg(unix)]
 mod arguments;
