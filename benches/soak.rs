@@ -14,16 +14,22 @@ mod cluster;
 #[path = "../tests/support/postgres.rs"]
 mod postgres;
 
+use std::alloc::System;
 use std::time::{Duration, Instant};
 
 use leasehold::{LeaseGuard, LeaseSupervisor, ReportId};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use support::figure::Figures;
 use support::fleet::{acquire_all, is_held, provision, seconds, supervisor};
 use support::samples::Samples;
 use support::server::{Server, load};
 
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
 const FIGURES: Figures = Figures { store: "soak", engine: Some("postgres") };
 
+/// `LEASEHOLD_SOAK_LEASES` says otherwise.
 const LEASES: usize = 10_000;
 
 /// How many tasks hand over, each its own part of the leases, one after another.
@@ -44,10 +50,11 @@ struct Seen {
 async fn main() {
     let Some(server) = Server::start().await else { return };
     let lasts = seconds("LEASEHOLD_SOAK_SECONDS", 600);
-    let reports = provision(&server, "soak", LEASES).await;
+    let count = std::env::var("LEASEHOLD_SOAK_LEASES").map_or(LEASES, |text| text.parse().expect("a number"));
+    let reports = provision(&server, "soak", count).await;
     let services = [supervisor(server.store()), supervisor(server.store())];
     let guards = acquire_all(&services[0], reports).await;
-    println!("{LEASES} leases are held; load {}", load());
+    println!("{count} leases are held; load {}", load());
 
     let updates = updates(&server).await;
     let mut parts: Vec<Vec<Option<LeaseGuard>>> = (0..HANDS).map(|_| Vec::new()).collect();
@@ -55,6 +62,14 @@ async fn main() {
         parts[index % HANDS].push(Some(guard));
     }
     let until = Instant::now() + lasts;
+    // What is allocated tells a leak from memory that the allocator keeps in pieces.
+    tokio::spawn(async move {
+        let mut pause = tokio::time::interval(lasts / 10);
+        while Instant::now() < until {
+            pause.tick().await;
+            println!("{} KiB allocated, {:.0} KiB resident", allocated() >> 10, resident_kib());
+        }
+    });
     let hands = parts.into_iter().map(|part| tokio::spawn(hand_over(services.clone(), part, until)));
     let hands: Vec<_> = hands.collect();
     let growth = rss_growth(until, lasts).await;
@@ -146,6 +161,11 @@ async fn rss_growth(until: Instant, lasts: Duration) -> f64 {
     let late = median(&all[all.len() - tenth..]);
     println!("resident after a fifth of {lasts:?}: {early:.0} KiB; at the end: {late:.0} KiB; {} samples", all.len());
     100.0 * (late - early) / early
+}
+
+fn allocated() -> usize {
+    let stats = ALLOCATOR.stats();
+    stats.bytes_allocated.saturating_sub(stats.bytes_deallocated)
 }
 
 fn resident_kib() -> f64 {

@@ -74,7 +74,7 @@ skip=()
 features=(--all-features)
 if ! start_postgres; then
     loudly "THE POSTGRESQL TESTS DID NOT RUN: there is no server here to run them on"
-    leave_out="$leave_out or binary(postgres) or binary(conformance_postgres) or test(/(^|::)on_postgres::/)"
+    leave_out="$leave_out or binary(postgres) or binary(postgres_wire) or binary(conformance_postgres) or test(/(^|::)on_postgres::/)"
     features=(--features "sqlite,serde,conformance,sqlserver")
 elif [ -z "${LEASEHOLD_TEST_PGBOUNCER:-}" ]; then
     loudly "THE TEST BEHIND A POOLER DID NOT RUN: there is no pgbouncer here"

@@ -8,8 +8,10 @@ mod cluster;
 #[path = "../support/postgres.rs"]
 mod support;
 
+mod blips;
 mod cost;
 mod encryption;
+mod full_disk;
 mod history;
 mod installation;
 mod late;

@@ -8,13 +8,21 @@ use leasehold::store::Budget;
 use leasehold::store::sqlserver::{SqlServerBuilder, SqlServerStore};
 
 use crate::proxy::{Connection, Proxy, Traffic};
-use crate::sqlserver::{Schema, config};
+pub(crate) use leasehold::store::sqlserver::SqlServerStore as TestStore;
+
+pub(crate) use crate::sqlserver::Schema;
+use crate::sqlserver::config;
 
 /// Far more than any call takes: what a test waits for is a condition, and this is only the end of its patience.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn budget() -> Budget {
     Budget::within(Duration::from_secs(20))
+}
+
+/// For what is expected not to answer.
+pub(crate) fn short_budget() -> Budget {
+    Budget::within(Duration::from_millis(300))
 }
 
 /// One store, whose every byte goes through a proxy of its own.

@@ -3,13 +3,12 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
-use leasehold::store::Budget;
 use leasehold::store::sqlserver::SqlServerStore;
 use leasehold::store::sqlserver::tiberius::{AuthMethod, Config, EncryptionLevel};
 use uuid::Uuid;
 
+pub(crate) use crate::scene::short_budget;
 use crate::subject::{Operation, Subject};
 use crate::tds::{Reply, Request, TdsServer, Tokens, Value};
 
@@ -83,10 +82,6 @@ pub(crate) fn store(addr: SocketAddr) -> SqlServerStore {
 pub(crate) fn calls(server: &TdsServer) -> usize {
     let is_one = |request: &&Request| matches!(request, Request::Call(name) if !name.ends_with("LeaseholdVersion"));
     server.seen().iter().filter(is_one).count()
-}
-
-pub(crate) fn short_budget() -> Budget {
-    Budget::within(Duration::from_millis(300))
 }
 
 /// The clock of the stand-in, in microseconds since 1970.

@@ -179,6 +179,12 @@ impl PostgresDatabase {
         Self { schema, config: config.clone(), reached: config.clone(), client: Arc::new(client) }
     }
 
+    /// The same, by a new connection: after the server was restarted.
+    pub(crate) async fn connected_anew(mut self) -> Self {
+        self.client = Arc::new(connect(&self.config).await);
+        self
+    }
+
     /// As this login, with a name by which the sessions of this schema's stores are known.
     pub(crate) fn store_config(&self, login: &str) -> Config {
         let mut config = as_login(&self.reached, login);

@@ -36,6 +36,12 @@ impl Cluster {
         Self::in_a_folder(Path::new(env!("CARGO_TARGET_TMPDIR")), &[]).initialised(TRUSTING, |_| {})
     }
 
+    /// A new cluster in this folder.
+    #[allow(dead_code)] // Of the test of a full disk.
+    pub(crate) fn in_folder(parent: &Path, settings: &[&str]) -> Self {
+        Self::in_a_folder(parent, settings).initialised(TRUSTING, |_| {})
+    }
+
     fn initialised(self, hba: &str, prepare: impl FnOnce(&Path)) -> Self {
         succeeds(self.program("initdb").args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C"]));
         std::fs::write(self.data().join("pg_hba.conf"), hba).expect("pg_hba.conf");

@@ -68,6 +68,12 @@ impl Limits {
         self.answer
     }
 
+    /// For how long the session may keep its locks when the COMMIT does not arrive behind the statement. Of a client that was
+    /// cut off in between the server would hear nothing until the system gives its connection up, hours later.
+    fn idle(&self) -> String {
+        format!("SET LOCAL idle_in_transaction_session_timeout = {}", whole_millis(self.statement))
+    }
+
     /// The settings of the transaction; zero would be no limit.
     pub(super) fn settings(&self) -> String {
         format!(
@@ -145,7 +151,7 @@ async fn attempt(lent: &Lent, statement: &Statement, budget: Budget) -> Result<V
         return Err(StoreError::unavailable("the connection was closed before anything was sent: try again").into());
     };
     let limits = Limits::of(budget);
-    let before = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {}", limits.settings());
+    let before = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {}; {}", limits.settings(), limits.idle());
     flight(client, &before, statement, limits).await
 }
 

@@ -70,7 +70,8 @@ impl PostgresTransaction {
     ///
     /// ```no_run
     /// # async fn example(store: leasehold::store::postgres::PostgresStore) -> Result<(), leasehold::StoreError> {
-    ///     /// use leasehold::store::{Budget, Store, postgres::Type};
+    /// use std::time::Duration;
+    /// use leasehold::store::{Budget, Store, postgres::Type};
     ///
     /// let budget = || Budget::within(Duration::from_secs(1));
     /// let mut transaction = store.begin(budget()).await?;

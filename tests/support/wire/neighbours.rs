@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use crate::proxy::Traffic;
-use crate::scene::Wire;
-use crate::sqlserver::Schema;
+use crate::scene::{Schema, Wire};
 use crate::subject::{Operation, Subject};
 use crate::tables::prepare;
 

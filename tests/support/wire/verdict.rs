@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use leasehold::store::sqlserver::SqlServerStore;
 use leasehold::{ReportId, StoreError, StoreErrorKind};
 
+use crate::scene::TestStore;
 use crate::subject::{Operation, Subject, Told};
 use crate::tables::Truth;
 
@@ -64,7 +64,7 @@ impl Settled {
     /// If the answer contradicts the first one.
     pub(crate) async fn by(
         resolution: Resolution,
-        store: &SqlServerStore,
+        store: &TestStore,
         operation: Operation,
         subject: Subject,
         first: First,

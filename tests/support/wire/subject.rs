@@ -5,12 +5,11 @@ use std::time::Duration;
 use leasehold::answer::{
     AcquireAnswer, CloseAnswer, Ending, PublishAnswer, Published, Receipt, ReleaseAnswer, RenewAnswer,
 };
-use leasehold::store::sqlserver::SqlServerStore;
 use leasehold::store::{AcquireRequest, Budget, CloseRequest, Payload, PublishRequest, Store};
 use leasehold::{Epoch, Fence, Generation, Holder, OperationId, Owner, ReportId, StoreError};
 use uuid::Uuid;
 
-use crate::scene::budget;
+use crate::scene::{TestStore, budget};
 
 /// What a lease of a test has left when it is made, and what a renewal makes of it.
 pub(crate) const HELD_FOR_HOURS: u64 = 1;
@@ -109,14 +108,14 @@ impl Subject {
 
     /// # Panics
     /// If the answer is about another report, or none that a report like this can have.
-    pub(crate) async fn ask(&self, store: &SqlServerStore, operation: Operation) -> Result<Told, StoreError> {
+    pub(crate) async fn ask(&self, store: &TestStore, operation: Operation) -> Result<Told, StoreError> {
         self.ask_within(budget(), store, operation).await
     }
 
     pub(crate) async fn ask_within(
         &self,
         budget: Budget,
-        store: &SqlServerStore,
+        store: &TestStore,
         operation: Operation,
     ) -> Result<Told, StoreError> {
         match operation {
@@ -139,7 +138,7 @@ impl Subject {
         }
     }
 
-    async fn acquire(&self, store: &SqlServerStore, budget: Budget) -> Result<Told, StoreError> {
+    async fn acquire(&self, store: &TestStore, budget: Budget) -> Result<Told, StoreError> {
         match store.acquire(self.acquire_request(), budget).await? {
             AcquireAnswer::Acquired(acquired) => {
                 assert_eq!(acquired.fence, self.fence());
@@ -151,11 +150,11 @@ impl Subject {
     }
 
     /// Makes the outcome of this operation certain.
-    pub(crate) async fn close(&self, store: &SqlServerStore, after: Operation) -> Result<Told, StoreError> {
+    pub(crate) async fn close(&self, store: &TestStore, after: Operation) -> Result<Told, StoreError> {
         self.close_within(budget(), store, after).await
     }
 
-    async fn close_within(&self, budget: Budget, store: &SqlServerStore, after: Operation) -> Result<Told, StoreError> {
+    async fn close_within(&self, budget: Budget, store: &TestStore, after: Operation) -> Result<Told, StoreError> {
         let request = match after {
             Operation::Acquire => self.close_unlearned_request(),
             _ => self.close_request(),
@@ -186,7 +185,7 @@ impl Subject {
     ///
     /// # Panics
     /// If it is.
-    pub(crate) async fn look(&self, store: &SqlServerStore, operation: Operation) -> Result<(), StoreError> {
+    pub(crate) async fn look(&self, store: &TestStore, operation: Operation) -> Result<(), StoreError> {
         let receipt = match operation {
             Operation::Renew => match store.renew(self.fence(), RENEWED_FOR, budget()).await? {
                 RenewAnswer::Published(receipt) => receipt,
