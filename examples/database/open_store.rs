@@ -14,6 +14,8 @@ pub(crate) enum OpenStore {
     Sqlite(leasehold::store::sqlite::SqliteStore),
     #[cfg(feature = "sqlserver")]
     SqlServer(leasehold::store::sqlserver::SqlServerStore),
+    #[cfg(feature = "postgres")]
+    Postgres(leasehold::store::postgres::PostgresStore),
 }
 
 /// The same for every kind of store.
@@ -24,6 +26,8 @@ macro_rules! with_store {
             OpenStore::Sqlite($store) => $what,
             #[cfg(feature = "sqlserver")]
             OpenStore::SqlServer($store) => $what,
+            #[cfg(feature = "postgres")]
+            OpenStore::Postgres($store) => $what,
             _ => unreachable!("without a store none was opened"),
         }
     };

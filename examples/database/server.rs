@@ -12,6 +12,9 @@ use tokio_util::compat::TokioAsyncWriteCompatExt;
 
 use super::Secret;
 
+/// The schema unless another is named.
+const SCHEMA: &str = "dbo";
+
 /// How long an installation may take. It waits for another one under way.
 const INSTALLING: Duration = Duration::from_secs(120);
 
@@ -23,8 +26,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn new(string: Secret, schema: &str) -> Self {
-        Self { string, schema: schema.to_owned() }
+    pub(crate) fn new(string: Secret, schema: Option<&str>) -> Self {
+        Self { string, schema: schema.unwrap_or(SCHEMA).to_owned() }
     }
 
     pub(super) fn string(&self) -> &Secret {
@@ -49,6 +52,11 @@ impl Server {
 
     pub(super) async fn install(&self) -> Result<(), StoreError> {
         self.store()?.install(Budget::within(INSTALLING)).await
+    }
+
+    /// What an installation runs; the server is not asked.
+    pub(super) fn install_script(schema: Option<&str>) -> Result<String, StoreError> {
+        SqlServerStore::install_script(schema.unwrap_or(SCHEMA))
     }
 
     fn store(&self) -> Result<SqlServerStore, StoreError> {

@@ -13,8 +13,8 @@ use crate::event::Who;
 #[command(
     name = "handover",
     after_help = "Without --naive, --kill or --lost-ack: the fenced handover, then the plain lease, then both side by side.\n\
-                  On an SQLite file of its own, which is deleted at the end; with --sqlserver on a server where leasehold is \
-                  installed, with a login that may create, read and delete in its schema: what was made there is deleted, too.\n\
+                  On an SQLite file of its own, which is deleted at the end; with --sqlserver or --postgres on a server where \
+                  leasehold is installed, with a login that may create, read and delete in its schema: what was made there is deleted, too.\n\
                   Exit codes: 0 the evidence holds; 1 it does not, or something failed; 130 interrupted.",
     args_conflicts_with_subcommands = true
 )]

@@ -23,6 +23,9 @@ pub(crate) enum Failure {
     #[error("past the store: {0}")]
     #[cfg(feature = "sqlserver")]
     SqlServer(#[from] leasehold::store::sqlserver::tiberius::error::Error),
+    #[error("past the store: {}", said(.0))]
+    #[cfg(feature = "postgres")]
+    Postgres(#[from] tokio_postgres::Error),
     #[error("the policy: {0}")]
     Policy(#[from] PolicyError),
     #[error("the lease was not acquired: {0}")]
@@ -37,4 +40,10 @@ pub(crate) enum Failure {
     Ended(Who),
     #[error("{0}")]
     Unexpected(String),
+}
+
+/// What the server said, which the driver's error keeps to itself.
+#[cfg(feature = "postgres")]
+fn said(error: &tokio_postgres::Error) -> String {
+    error.as_db_error().map_or_else(|| error.to_string(), ToString::to_string)
 }

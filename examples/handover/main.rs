@@ -9,7 +9,8 @@
 //! with a plain lease, by the same schedule. The evidence is printed, and drawn as an SVG. It exits with 1 if the evidence
 //! does not hold.
 //!
-//! It makes an SQLite file of its own; with `--sqlserver CONNECTION_STRING` it uses a SQL Server where leasehold is installed.
+//! It makes an SQLite file of its own; with `--sqlserver CONNECTION_STRING` or `--postgres URL` it uses a server where leasehold is
+//! installed.
 //!
 //! * `--naive`: only the plain lease.
 //! * `--kill`: A is killed (kill -9) instead; B takes over within one TTL.
@@ -17,7 +18,7 @@
 //! * `--control`: A is not stopped; nothing is refused, and the evidence fails, as it must.
 //!
 //! Where to look: `worker/fenced.rs` is the use of the library. `scenes/` is what the director does to the workers,
-//! `evidence.rs` is what must hold in the end. `worker/plain.rs` and `plain_lease.rs` are the contrast.
+//! `evidence.rs` is what must hold in the end. `worker/plain.rs` and `plain_lease/` are the contrast.
 
 #[cfg(unix)]
 mod arguments;

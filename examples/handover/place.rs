@@ -34,7 +34,7 @@ impl Place {
         let store = database.open().await.map_err(|error| {
             if database::is_not_installed(&error) {
                 let how =
-                    "To install them: the example rebuild_report with --install, and the same --sqlserver and --schema";
+                    "To install them: the example rebuild_report with --install, and the same server and --schema";
                 Failure::Unexpected(format!("{error}. {how}"))
             } else {
                 error.into()
@@ -67,6 +67,19 @@ impl Place {
                 let sql =
                     format!("IF OBJECT_ID(N'{}', N'U') IS NOT NULL DROP TABLE {plain}", plain.replace('\'', "''"));
                 client.simple_query(sql).await?.into_results().await?;
+                Ok(())
+            }
+            #[cfg(feature = "postgres")]
+            Database::Postgres(server) => {
+                use leasehold::store::postgres::Type;
+
+                let client = server.client().await?;
+                for table in ["report_ledger", "report_payload", "report_publication"] {
+                    let sql = format!("DELETE FROM {} WHERE report_id = $1", server.table(table));
+                    client.execute_typed(&sql, &[(self.report.as_uuid(), Type::UUID)]).await?;
+                }
+                let plain = crate::plain_lease::table_on_postgres(server, self.report);
+                client.batch_execute(&format!("DROP TABLE IF EXISTS {plain}")).await?;
                 Ok(())
             }
             // The file goes with its folder.

@@ -30,6 +30,8 @@ impl Row {
             Database::File(path) => in_file(path, place),
             #[cfg(feature = "sqlserver")]
             Database::SqlServer(server) => on_server(server, place).await,
+            #[cfg(feature = "postgres")]
+            Database::Postgres(server) => on_postgres(server, place).await,
             #[allow(unreachable_patterns)]
             _ => unreachable!("without a store nothing can be named"),
         }
@@ -71,6 +73,24 @@ async fn on_server(server: &crate::database::Server, place: &Place) -> Result<Ro
     let number = |name: &str| row.get::<i64, _>(name).unwrap_or_default();
     let payload = row.get::<&str, _>("Payload").map(str::to_owned);
     Ok(visible(payload, number("PublishedGeneration"), number("Publications")))
+}
+
+/// The same on PostgreSQL.
+#[cfg(feature = "postgres")]
+async fn on_postgres(server: &crate::database::PostgresServer, place: &Place) -> Result<Row, Failure> {
+    use leasehold::store::postgres::Type;
+
+    let sql = format!(
+        "SELECT p.payload, r.published_generation, \
+         (SELECT count(*) FROM {} AS l WHERE l.report_id = r.report_id AND l.operation_id IS NOT NULL) AS publications \
+         FROM {} AS r LEFT JOIN {} AS p ON p.report_id = r.report_id WHERE r.report_id = $1",
+        server.table("report_ledger"),
+        server.table("report_publication"),
+        server.table("report_payload")
+    );
+    let rows = server.client().await?.query_typed(&sql, &[(place.report.as_uuid(), Type::UUID)]).await?;
+    let Some(row) = rows.first() else { return Ok(visible(None, 0, 0)) };
+    Ok(visible(row.get("payload"), row.get("published_generation"), row.get("publications")))
 }
 
 /// Generation 0 has published nothing.

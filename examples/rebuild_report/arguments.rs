@@ -31,8 +31,9 @@ pub(crate) struct Arguments {
     #[arg(long)]
     pub(crate) install: bool,
 
-    /// Print the script that --install would run on a SQL Server, for a DBA to read and run
-    #[cfg(feature = "sqlserver")]
+    /// Print the script that --install would run on the server (a SQL Server, unless PostgreSQL is named), for a DBA to read and
+    /// run. Nothing is connected to
+    #[cfg(any(feature = "sqlserver", feature = "postgres"))]
     #[arg(long, conflicts_with_all = ["install", "read"])]
     pub(crate) install_script: bool,
 

@@ -31,7 +31,12 @@ pub(crate) fn to_install(arguments: &Arguments) -> String {
 /// How this program was started: through cargo, which sets this variable, or by its path.
 fn program() -> Vec<String> {
     if std::env::var_os("CARGO_MANIFEST_DIR").is_some() {
-        let features = if cfg!(feature = "sqlite") { " --features sqlite" } else { "" };
+        let features = match (cfg!(feature = "sqlite"), cfg!(feature = "postgres")) {
+            (true, true) => " --features sqlite,postgres",
+            (true, false) => " --features sqlite",
+            (false, true) => " --features postgres",
+            (false, false) => "",
+        };
         return vec![format!("cargo run --example rebuild_report{features} --")];
     }
     let program = std::env::args_os().next().unwrap_or_else(|| "rebuild_report".into());

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! It counts the files, lines and bytes of a folder per extension, takes the SHA-256 of every file, and publishes the result
-//! through the fence into an SQLite file, or with `--sqlserver CONNECTION_STRING` (after `--install`, once) into a SQL Server. Try
-//! these in two terminals:
+//! through the fence into an SQLite file, or (after `--install`, once) into a SQL Server with `--sqlserver CONNECTION_STRING`, into
+//! a PostgreSQL server with `--postgres URL`. Try these in two terminals:
 //!
 //! * Run it twice at once, with `--slow 200ms`: one works, the other says who does. With `--wait` it takes its turn.
 //! * Press Ctrl-C: the build stops, the lease is released, and the next run need not wait for it to expire.
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
 }
 
 async fn run(arguments: &Arguments) -> Result<String, Failure> {
-    #[cfg(feature = "sqlserver")]
+    #[cfg(any(feature = "sqlserver", feature = "postgres"))]
     if arguments.install_script {
         return opening::install_script(arguments);
     }

@@ -23,17 +23,20 @@ pub(crate) async fn install(arguments: &Arguments) -> Result<String, Failure> {
              [user];\n",
             server.schema()
         ),
+        #[cfg(feature = "postgres")]
+        Database::Postgres(server) => format!(
+            "leasehold is installed in schema {}. Whoever is to build reports needs its role: GRANT leasehold_worker TO \"user\";\n",
+            server.schema()
+        ),
         #[allow(unreachable_patterns)]
         _ => "The file is ready. It would have been made by the first report as well.\n".to_owned(),
     })
 }
 
 /// `--install-script`.
-#[cfg(feature = "sqlserver")]
+#[cfg(any(feature = "sqlserver", feature = "postgres"))]
 pub(crate) fn install_script(arguments: &Arguments) -> Result<String, Failure> {
-    use leasehold::store::sqlserver::SqlServerStore;
-
-    SqlServerStore::install_script(&arguments.database.schema).map_err(Failure::Store)
+    arguments.database.install_script().map_err(Failure::Unnamed)?.map_err(Failure::Store)
 }
 
 fn failure(arguments: &Arguments, error: StoreError) -> Failure {

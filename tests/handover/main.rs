@@ -14,6 +14,14 @@ mod stores;
 mod database;
 #[path = "../../examples/database/mod.rs"]
 mod example_database;
+#[cfg(all(feature = "postgres", feature = "conformance"))]
+#[allow(dead_code)] // Other tests use the rest.
+#[path = "../support/postgres.rs"]
+mod postgres;
+#[cfg(all(feature = "postgres", feature = "conformance"))]
+#[allow(dead_code)]
+#[path = "../support/postgres_schema.rs"]
+mod postgres_schema;
 #[cfg(all(feature = "sqlserver", feature = "conformance"))]
 #[allow(dead_code)]
 #[path = "../support/sqlserver.rs"]
@@ -22,7 +30,7 @@ mod sqlserver;
 mod killed;
 mod plain;
 mod program;
-#[cfg(all(feature = "sqlserver", feature = "conformance"))]
+#[cfg(all(any(feature = "sqlserver", feature = "postgres"), feature = "conformance"))]
 mod program_on_a_server;
 mod scene;
 mod stopped;

@@ -12,7 +12,7 @@ use crate::worker::example;
 fn program(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(example());
     command.args(["--ttl", "3s"]).args(arguments).current_dir(folder).env("TMPDIR", folder).stdin(Stdio::null());
-    command.env_remove("LEASEHOLD_SQLSERVER");
+    command.env_remove("LEASEHOLD_SQLSERVER").env_remove("LEASEHOLD_POSTGRES");
     command
 }
 

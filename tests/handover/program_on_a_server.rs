@@ -6,10 +6,12 @@ use crate::database::TestDatabase;
 use crate::program::{Interrupted, assert_says};
 use crate::worker::example;
 
-on_sqlserver! {
+on_every_server! {
     both_handovers_are_played_and_nothing_is_left,
     a_kill_and_a_lost_answer_hold_too,
     without_the_stop_the_evidence_fails_and_so_does_the_program,
+    #[cfg(target_os = "linux")]
+    no_worker_shows_the_connection_string_in_the_list_of_processes,
     an_interrupt_clears_away_what_was_made,
 }
 
@@ -53,4 +55,18 @@ async fn an_interrupt_clears_away_what_was_made(database: TestDatabase) {
     assert_ne!(database.remains().await, [""; 0], "there is a plain lease while it runs");
     running.interrupt();
     assert_eq!(database.remains().await, [""; 0]);
+}
+
+#[cfg(target_os = "linux")]
+async fn no_worker_shows_the_connection_string_in_the_list_of_processes(database: TestDatabase) {
+    let program = program(&database, &["--naive"]);
+    let secrets: Vec<_> = program.get_envs().filter_map(|(_, value)| value?.to_str().map(str::to_owned)).collect();
+    assert_eq!(secrets.len(), 1, "the connection string");
+    let _running = Interrupted::at_the_stop(program);
+    let processes = std::fs::read_dir("/proc").expect("processes are listed").filter_map(Result::ok);
+    let commands = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+    let commands = commands.map(|command| String::from_utf8_lossy(&command).into_owned());
+    let workers: Vec<_> = commands.filter(|command| command.contains("\0worker\0plain\0")).collect();
+    assert!(!workers.is_empty(), "the workers were not found while they ran");
+    assert!(!workers.iter().any(|worker| worker.contains(&secrets[0])), "a connection string is there to see");
 }

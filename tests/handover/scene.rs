@@ -37,6 +37,11 @@ impl Scene {
         Self::on(TestDatabase::on_sqlserver().await, Duration::from_secs(6)).await
     }
 
+    #[cfg(all(feature = "postgres", feature = "conformance"))]
+    pub(crate) async fn on_postgres() -> Self {
+        Self::on(TestDatabase::on_postgres().await, Duration::from_secs(3)).await
+    }
+
     async fn on(database: TestDatabase, ttl: Duration) -> Self {
         let store = database.open().await;
         // Some servers take long for the first call of each kind: it must not be taken for a lock that somebody holds.

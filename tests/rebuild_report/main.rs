@@ -8,6 +8,14 @@ mod stores;
 mod database;
 #[path = "../../examples/database/mod.rs"]
 mod example_database;
+#[cfg(all(feature = "postgres", feature = "conformance"))]
+#[allow(dead_code)] // Other tests use the rest.
+#[path = "../support/postgres.rs"]
+mod postgres;
+#[cfg(all(feature = "postgres", feature = "conformance"))]
+#[allow(dead_code)]
+#[path = "../support/postgres_schema.rs"]
+mod postgres_schema;
 #[cfg(all(feature = "sqlserver", feature = "conformance"))]
 #[allow(dead_code)]
 #[path = "../support/sqlserver.rs"]
@@ -16,6 +24,8 @@ mod sqlserver;
 // It takes signals to stop one of two at a known point.
 #[cfg(unix)]
 mod lease;
+#[cfg(all(feature = "postgres", feature = "conformance"))]
+mod postgres_server;
 #[cfg_attr(not(unix), allow(dead_code))]
 mod process;
 mod report;

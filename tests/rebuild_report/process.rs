@@ -54,6 +54,12 @@ impl Scene {
         Self::with(TestDatabase::on_sqlserver().await).file("a.txt", "one\ntwo\n")
     }
 
+    /// The same.
+    #[cfg(all(feature = "postgres", feature = "conformance"))]
+    pub(crate) async fn on_postgres() -> Self {
+        Self::with(TestDatabase::on_postgres().await).file("a.txt", "one\ntwo\n")
+    }
+
     fn with(database: TestDatabase) -> Self {
         fs::create_dir(database.folder().join("tree")).expect("the tree");
         Self { database }
@@ -101,7 +107,7 @@ impl Scene {
     /// The example without arguments, away from cargo's and the user's own settings.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(example());
-        command.current_dir(self.database.folder()).env_remove("LEASEHOLD_SQLSERVER");
+        command.current_dir(self.database.folder()).env_remove("LEASEHOLD_SQLSERVER").env_remove("LEASEHOLD_POSTGRES");
         command.env_remove("CARGO_MANIFEST_DIR").env("XDG_CONFIG_HOME", self.database.folder());
         command
     }

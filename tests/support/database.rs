@@ -22,6 +22,8 @@ enum Place {
     File,
     #[cfg(all(feature = "sqlserver", feature = "conformance"))]
     Schema(Box<crate::sqlserver::Schema>),
+    #[cfg(all(feature = "postgres", feature = "conformance"))]
+    Postgres(crate::postgres_schema::PostgresSchema),
 }
 
 impl TestDatabase {
@@ -33,6 +35,12 @@ impl TestDatabase {
     pub(crate) async fn on_sqlserver() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         Self { folder, place: Place::Schema(Box::new(crate::sqlserver::Schema::installed().await)) }
+    }
+
+    #[cfg(all(feature = "postgres", feature = "conformance"))]
+    pub(crate) async fn on_postgres() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        Self { folder, place: Place::Postgres(crate::postgres_schema::PostgresSchema::installed().await) }
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -51,7 +59,12 @@ impl TestDatabase {
             #[cfg(all(feature = "sqlserver", feature = "conformance"))]
             Place::Schema(schema) => {
                 let string = crate::sqlserver::connection_string().parse().expect("any text is one");
-                Database::SqlServer(crate::example_database::Server::new(string, &schema.name))
+                Database::SqlServer(crate::example_database::Server::new(string, Some(&schema.name)))
+            }
+            #[cfg(all(feature = "postgres", feature = "conformance"))]
+            Place::Postgres(schema) => {
+                let url = crate::postgres_schema::url().parse().expect("any text is one");
+                Database::Postgres(crate::example_database::PostgresServer::new(url, Some(&schema.name)))
             }
         }
     }
@@ -87,6 +100,16 @@ impl TestDatabase {
                 let rows = crate::sqlserver::rows(&mut raw, &sql, &[report.as_uuid()]).await;
                 rows.iter().map(|row| row.get("Generation").expect("a number")).collect()
             }
+            #[cfg(all(feature = "postgres", feature = "conformance"))]
+            Place::Postgres(schema) => {
+                let sql = format!(
+                    "SELECT generation FROM {}.report_ledger WHERE report_id = $1 AND operation_id IS NOT NULL \
+                     ORDER BY generation",
+                    schema.name
+                );
+                let rows = schema.raw.query(&sql, &[report.as_uuid()]).await.expect("the ledger is read");
+                rows.iter().map(|row| row.get(0)).collect()
+            }
         }
     }
 
@@ -103,6 +126,11 @@ impl TestDatabase {
                 let mut raw = schema.raw.lock().await;
                 let rows = crate::sqlserver::rows(&mut raw, &sql, &[]).await;
                 rows[0].get::<&str, _>("Payload").map(str::to_owned)
+            }
+            #[cfg(all(feature = "postgres", feature = "conformance"))]
+            Place::Postgres(schema) => {
+                let sql = format!("SELECT payload FROM {}.plain_report_{}", schema.name, report.as_uuid().simple());
+                schema.raw.query_one(&sql, &[]).await.expect("a report").get(0)
             }
         }
     }
@@ -124,6 +152,19 @@ impl TestDatabase {
                 let mut raw = schema.raw.lock().await;
                 let rows = crate::sqlserver::rows(&mut raw, &sql, &[]).await;
                 rows.iter().map(|row| row.get::<&str, _>("Name").expect("a name").to_owned()).collect()
+            }
+            #[cfg(all(feature = "postgres", feature = "conformance"))]
+            Place::Postgres(schema) => {
+                let name = &schema.name;
+                let sql = format!(
+                    "SELECT tablename::text FROM pg_tables WHERE schemaname = '{name}' AND tablename NOT IN \
+                     ('report_publication', 'report_payload', 'report_ledger', 'leasehold_store') \
+                     UNION ALL SELECT 'a report' FROM {name}.report_publication \
+                     UNION ALL SELECT 'a payload' FROM {name}.report_payload \
+                     UNION ALL SELECT 'an ended lease' FROM {name}.report_ledger"
+                );
+                let rows = schema.raw.query(&sql, &[]).await.expect("what is left");
+                rows.iter().map(|row| row.get(0)).collect()
             }
         }
     }

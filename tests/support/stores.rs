@@ -12,12 +12,24 @@ macro_rules! on_every_store {
             })*
         }
 
-        #[cfg(all(feature = "sqlserver", feature = "conformance"))]
-        on_sqlserver! { crate::Scene; $($(#[$attribute])* $name),* }
+        on_every_server! { crate::Scene; $($(#[$attribute])* $name),* }
     };
 }
 
-/// Makes each of these functions a test on a SQL Server, with a `TestDatabase` unless another type is named.
+/// Makes each of these functions a test on each server, with a `TestDatabase` unless another type is named.
+macro_rules! on_every_server {
+    ($place:path; $($functions:tt)*) => {
+        #[cfg(all(feature = "sqlserver", feature = "conformance"))]
+        on_sqlserver! { $place; $($functions)* }
+        #[cfg(all(feature = "postgres", feature = "conformance"))]
+        on_postgres! { $place; $($functions)* }
+    };
+    ($($functions:tt)*) => {
+        on_every_server! { crate::database::TestDatabase; $($functions)* }
+    };
+}
+
+/// On a SQL Server.
 #[cfg(all(feature = "sqlserver", feature = "conformance"))]
 macro_rules! on_sqlserver {
     ($place:path; $($(#[$attribute:meta])* $name:ident),* $(,)?) => {
@@ -30,7 +42,18 @@ macro_rules! on_sqlserver {
             })*
         }
     };
-    ($($(#[$attribute:meta])* $name:ident),* $(,)?) => {
-        on_sqlserver! { crate::database::TestDatabase; $($(#[$attribute])* $name),* }
+}
+
+/// On the PostgreSQL server that `tests/run.sh` starts.
+#[cfg(all(feature = "postgres", feature = "conformance"))]
+macro_rules! on_postgres {
+    ($place:path; $($(#[$attribute:meta])* $name:ident),* $(,)?) => {
+        mod on_postgres {
+            $($(#[$attribute])*
+            #[tokio::test]
+            async fn $name() {
+                super::$name(<$place>::on_postgres().await).await;
+            })*
+        }
     };
 }

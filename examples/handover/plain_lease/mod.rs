@@ -4,6 +4,8 @@
 //! Everything about the lease is right: it is granted to one at a time, it expires by the database's clock, its renewal never
 //! revives it. What is missing is the fence in [`write`](PlainLease::write).
 
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 #[cfg(feature = "sqlserver")]
@@ -17,6 +19,10 @@ use crate::database::Database;
 use crate::event::{At, Who};
 use crate::failure::Failure;
 
+#[cfg(feature = "postgres")]
+use self::postgres::PostgresPlainLease;
+#[cfg(feature = "postgres")]
+pub(crate) use self::postgres::table as table_on_postgres;
 #[cfg(feature = "sqlite")]
 use self::sqlite::SqlitePlainLease;
 #[cfg(feature = "sqlserver")]
@@ -30,6 +36,8 @@ pub(crate) enum PlainLease {
     Sqlite(SqlitePlainLease),
     #[cfg(feature = "sqlserver")]
     SqlServer(Box<SqlServerPlainLease>),
+    #[cfg(feature = "postgres")]
+    Postgres(Box<PostgresPlainLease>),
 }
 
 /// What an attempt to take the lease came to.
@@ -46,6 +54,8 @@ macro_rules! with_lease {
             PlainLease::Sqlite($lease) => Ok($what?),
             #[cfg(feature = "sqlserver")]
             PlainLease::SqlServer($lease) => Ok($what.await?),
+            #[cfg(feature = "postgres")]
+            PlainLease::Postgres($lease) => Ok($what.await?),
             #[allow(unreachable_patterns)]
             _ => unreachable!("without a store there is no plain lease"),
         }
@@ -54,7 +64,8 @@ macro_rules! with_lease {
 
 impl PlainLease {
     /// Connects, and creates the table and its one row if there is none.
-    #[cfg_attr(not(feature = "sqlserver"), allow(unused_variables))] // A file of its own needs no table of the report's own.
+    // A file of its own needs no table of the report's own.
+    #[cfg_attr(not(any(feature = "sqlserver", feature = "postgres")), allow(unused_variables))]
     pub(crate) async fn open(database: &Database, report: ReportId, who: Who) -> Result<Self, Failure> {
         match database {
             #[cfg(feature = "sqlite")]
@@ -62,6 +73,10 @@ impl PlainLease {
             #[cfg(feature = "sqlserver")]
             Database::SqlServer(server) => {
                 Ok(Self::SqlServer(Box::new(SqlServerPlainLease::open(server, report, who).await?)))
+            }
+            #[cfg(feature = "postgres")]
+            Database::Postgres(server) => {
+                Ok(Self::Postgres(Box::new(PostgresPlainLease::open(server, report, who).await?)))
             }
             #[allow(unreachable_patterns)]
             _ => unreachable!("without a store nothing can be named"),
